@@ -1,0 +1,160 @@
+/*
+ * api: semel's HTTP face. routes.c is the table of everything that can be asked; call.c brings a request to its handler and the answer back; one file per
+ * resource holds the handlers. Handlers run on the HTTP loop; what they need from the database goes to the engine and comes back as `finish`
+ * on the loop.
+ */
+#ifndef SEMEL_API_API_H
+#define SEMEL_API_API_H
+
+#include "access/access.h"
+#include "engine/engine.h"
+#include "http/server.h"
+#include "policy/policy.h"
+
+#define API_PARAMS_MAX 2
+#define API_LIST_MAX 200
+#define API_LIST_DEFAULT 50
+
+struct call;
+
+/* What the face needs to know; owned by the loop thread. */
+struct api {
+    struct engine *engine;
+    struct http_server *server;
+    struct policy *policy;
+    int64_t policy_version;
+    struct access *access;
+    bool open;           /* no tokens asked for: loopback only */
+    const char *storage; /* "sqlite", "postgres" */
+    int64_t started_us;
+    atomic_bool stopping;
+    bool refreshing;     /* a look for newer policy and tokens is under way */
+    _Atomic uint64_t replies[6]; /* by hundreds of the status */
+};
+
+struct route {
+    enum http_method method;
+    const char *path; /* "/v1/intents/{intent}" */
+    int scope;        /* 0: open to everyone */
+    void (*handle)(struct call *call);
+};
+
+extern const struct route api_routes[];
+extern const size_t api_route_count;
+
+struct call {
+    struct api *api;
+    struct http_request *request;
+    const struct route *route;
+    struct bytes params[API_PARAMS_MAX]; /* what stood for {…} in the path, decoded */
+    struct bytes space, actor;
+    int scopes;
+    char request_id[32];
+    struct buf out;                      /* the body under construction */
+    struct http_header headers[12];
+    size_t header_count;
+    struct engine_command command;
+    struct engine_read read;
+    void (*finish)(struct call *call); /* on the loop, when the engine is done */
+    void *state;                        /* the handler's own, in the request's arena */
+};
+
+/* The server's callbacks. */
+void api_handle(struct http_request *request, void *api);
+void api_refuse(int status, const char *why, struct buf *out, void *api);
+
+/* Reads policy and tokens anew when they may have changed elsewhere; called every second. */
+void api_refresh(void *api);
+
+/* ---- for handlers: call.c ---- */
+
+void call_header(struct call *call, const char *name, struct bytes value);
+void call_headerf(struct call *call, const char *name, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/* Sends what is in `out` as JSON. The call is gone afterwards, as with every call_reply…/problem. */
+void call_reply(struct call *call, int status);
+void call_reply_as(struct call *call, int status, const char *content_type, struct bytes body);
+
+/* Hands the command or the read to the engine; `finish` is called on the loop afterwards. */
+void call_submit(struct call *call, void (*finish)(struct call *call));
+void call_submit_read(struct call *call, enum status (*read)(struct store *, struct engine_read *, struct why *),
+                      void (*finish)(struct call *call));
+
+/* The request's JSON body into a struct; false when the problem was sent. An empty body counts as {}. */
+bool call_body(struct call *call, const struct json_field *fields, size_t count, void *ret);
+
+/* The value of a query parameter, decoded, or BYTES_NONE. */
+struct bytes call_query(struct call *call, const char *name);
+
+/* Refuses query parameters that are not in the NULL-terminated list; false when the problem was sent. */
+bool call_query_known(struct call *call, const char *const *names);
+
+/* `limit` and `after`; false when the problem was sent. `after` is an id with `prefix`; 0 when absent. */
+bool call_page(struct call *call, const char *prefix, int64_t *ret_limit, int64_t *ret_after);
+
+/* The {…} of the path as an id; false when the problem was sent. */
+bool call_param_id(struct call *call, size_t param, const char *prefix, int64_t *ret_id);
+
+/* ---- problem.c: RFC 9457 ---- */
+
+/* Sends the problem of that code. `detail` says what happened here; more members come from `extra` (may be NULL), which writes into the object. */
+void problem(struct call *call, const char *code, const char *format, ...) __attribute__((format(printf, 3, 4)));
+void problem_with(struct call *call, const char *code, void (*extra)(struct call *call, struct json_out *out), const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
+/* A bad field: 400 `invalid` with `field`. */
+void problem_field(struct call *call, struct bytes field, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/* The engine could not: 503 with the reason. */
+void problem_storage(struct call *call, enum status status, const struct why *why);
+
+void problem_show(struct call *call); /* GET /problems/{code} */
+
+/* Writes a problem body for a request that never became one. */
+void problem_bare(int status, const char *why, struct buf *out);
+
+/* ---- handlers ---- */
+void claims_create(struct call *call);
+void claims_sent(struct call *call);
+void claims_confirm(struct call *call);
+void claims_fail(struct call *call);
+void claims_extend(struct call *call);
+void claims_release(struct call *call);
+void intents_list(struct call *call);
+void intents_show(struct call *call);
+void decisions_list(struct call *call);
+void policy_show(struct call *call);
+void policy_put(struct call *call);
+void tokens_list(struct call *call);
+void tokens_create(struct call *call);
+void tokens_revoke(struct call *call);
+void health_live(struct call *call);
+void health_ready(struct call *call);
+void health_metrics(struct call *call);
+void openapi_show(struct call *call);
+void root_show(struct call *call);
+
+/* Makes a token row in the batch's transaction: shared with the first start. */
+struct token_order {
+    struct bytes space, name, actor;
+    int64_t scopes, expires_us;
+    char text[TOKEN_TEXT_SIZE + 1];
+    struct hash hash;
+    struct bytes id;
+    int64_t created_us;
+};
+enum status token_write(struct store *store, struct ledger *ledger, struct engine_command *command, struct why *why);
+
+/* Writes a policy version when it differs from the latest; `changed` says so. Shared with the start. */
+struct policy_order {
+    struct bytes text, actor;
+    struct hash hash;
+    int64_t version;
+    bool changed;
+};
+enum status policy_write(struct store *store, struct ledger *ledger, struct engine_command *command, struct why *why);
+
+/* The latest stored policy's text (in the arena) and version; NOTHING when there is none. */
+CHECKED enum status policy_load(struct store *store, struct arena *arena, struct row_policy *ret_row, struct why *why);
+
+#endif

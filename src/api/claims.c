@@ -1,0 +1,437 @@
+#include <stdio.h>
+
+#include "api/api.h"
+#include "base/when.h"
+
+#define WAIT_MS_MAX 300000
+#define LEASE_MS_MAX 86400000
+#define RETRY_AFTER_MS 1000
+
+/* ---- claim ---- */
+
+struct claim_body {
+    struct bytes workflow, key, keep, thread, action, run;
+    const struct json *input;
+    int64_t lease_ms, wait_ms;
+    bool two_phase;
+};
+
+static const struct json_field claim_fields[] = {
+    {"workflow", JSON_FIELD_TEXT, offsetof(struct claim_body, workflow), true, 1, 128, NULL},
+    {"key", JSON_FIELD_TEXT, offsetof(struct claim_body, key), false, 1, KEY_SIZE_MAX, NULL},
+    {"input", JSON_FIELD_VALUE, offsetof(struct claim_body, input), false, 0, 0, NULL},
+    {"lease_ms", JSON_FIELD_INT, offsetof(struct claim_body, lease_ms), false, 10, LEASE_MS_MAX, NULL},
+    {"wait_ms", JSON_FIELD_INT, offsetof(struct claim_body, wait_ms), false, 0, WAIT_MS_MAX, NULL},
+    {"keep", JSON_FIELD_TEXT, offsetof(struct claim_body, keep), false, 2, 16, NULL},
+    {"thread", JSON_FIELD_TEXT, offsetof(struct claim_body, thread), false, 1, 256, NULL},
+    {"action", JSON_FIELD_TEXT, offsetof(struct claim_body, action), false, 1, 128, NULL},
+    {"run", JSON_FIELD_TEXT, offsetof(struct claim_body, run), false, 1, 256, NULL},
+    {"two_phase", JSON_FIELD_BOOL, offsetof(struct claim_body, two_phase), false, 0, 0, NULL},
+};
+
+/* PostgreSQL's text has no NUL, and a name with control characters cannot be read in a list. */
+static bool is_plain(struct bytes text)
+{
+    for (size_t i = 0; i < text.len; i++)
+        if ((unsigned char)text.at[i] < 0x20 || text.at[i] == 0x7f)
+            return false;
+    return true;
+}
+
+static bool check_names(struct call *call, const struct claim_body *body)
+{
+    const struct {
+        const char *name;
+        struct bytes text;
+    } names[] = {{"workflow", body->workflow}, {"thread", body->thread}, {"action", body->action}, {"run", body->run}};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (is_plain(names[i].text))
+            continue;
+        problem_field(call, bytes_of(names[i].name), "%s must not contain control characters.", names[i].name);
+        return false;
+    }
+    return true;
+}
+
+/* RFC 7240: `Prefer: wait=10`, in seconds. */
+static int64_t preferred_wait_ms(struct call *call)
+{
+    struct bytes rest = http_header(&call->request->head, "prefer");
+    while (rest.len > 0) {
+        struct bytes part = bytes_trim(bytes_cut(&rest, ',')), name = bytes_cut(&part, '=');
+        uint64_t seconds;
+        if (bytes_eq_nocase(name, BYTES("wait")) && bytes_to_u64(part, &seconds))
+            return seconds > WAIT_MS_MAX / 1000 ? WAIT_MS_MAX : (int64_t)seconds * 1000;
+    }
+    return 0;
+}
+
+static bool choose_key(struct call *call, const struct claim_body *body, const struct workflow_rules *rules, struct bytes *ret_key)
+{
+    struct why why;
+    struct bytes field = BYTES_NONE;
+    if (body->key.at != NULL) {
+        *ret_key = body->key;
+        if (key_check(body->key, &why) == OK)
+            return true;
+        problem_field(call, BYTES("key"), "%s", why.text);
+        return false;
+    }
+    if (rules->key == NULL) {
+        problem(call, "key_required", "The workflow \"%.*s\" has no key template, and the claim brings no key.", BYTES_ARG(body->workflow));
+        return false;
+    }
+    if (body->input == NULL) {
+        problem(call, "key_required", "The key of \"%.*s\" is made from the input, and the claim brings none.", BYTES_ARG(body->workflow));
+        return false;
+    }
+    struct env *env = engine_env(call->api->engine);
+    if (key_template_fill(rules->key, body->input, env->wall_us(env), call->request->arena, ret_key, &field, &why) == OK)
+        return true;
+    struct bytes path = arena_printf(call->request->arena, "input%s%.*s", field.len > 0 ? "." : "", BYTES_ARG(field));
+    problem_field(call, path.at != NULL ? path : BYTES("input"), "%s", why.text);
+    return false;
+}
+
+static bool choose_keep(struct call *call, const struct claim_body *body, const struct workflow_rules *rules, int64_t *ret_keep_us)
+{
+    *ret_keep_us = rules->keep_us;
+    if (body->keep.at == NULL)
+        return true;
+    int64_t keep_us;
+    if (when_parse_duration(body->keep, &keep_us) && keep_us >= WHEN_SECOND && keep_us <= 400 * WHEN_DAY) {
+        *ret_keep_us = keep_us;
+        return true;
+    }
+    problem_field(call, BYTES("keep"), "keep has to be a duration from 1s to 400d, such as \"30d\".");
+    return false;
+}
+
+static bool make_fingerprint(struct call *call, const struct claim_body *body, const struct workflow_rules *rules,
+                             struct fingerprint *ret_fingerprint)
+{
+    struct fingerprint_options options = {engine_pepper(call->api->engine), rules->ignore, rules->ignore_count};
+    struct why why;
+    if (fingerprint_make(body->input, &options, call->request->arena, ret_fingerprint, &why) == OK)
+        return true;
+    problem_field(call, BYTES("input"), "%s", why.text);
+    return false;
+}
+
+static void write_differs(struct call *call, struct json_out *out)
+{
+    json_name(out, "differs");
+    json_open(out, '[');
+    for (size_t i = 0; i < call->command.answer.differs_count; i++)
+        json_text(out, call->command.answer.differs[i]);
+    json_close(out, ']');
+}
+
+static void write_id(struct json_out *out, const char *name, const char *prefix, int64_t id)
+{
+    char text[32];
+    size_t len = id_format(prefix, id, text);
+    json_name(out, name);
+    json_text(out, (struct bytes){text, len});
+}
+
+static void write_intent(struct call *call, struct json_out *out)
+{
+    write_id(out, "intent", "int", call->command.answer.intent);
+}
+
+static void write_reused(struct call *call, struct json_out *out)
+{
+    write_intent(call, out);
+    write_differs(call, out);
+}
+
+static void write_refused(struct call *call, struct json_out *out)
+{
+    write_intent(call, out);
+    json_name(out, "error");
+    json_text(out, call->command.answer.error);
+    json_name(out, "refused_at");
+    json_time(out, call->command.answer.settled_us);
+}
+
+static void write_unknown(struct call *call, struct json_out *out)
+{
+    write_intent(call, out);
+    json_name(out, "fence");
+    json_i64(out, call->command.answer.fence);
+}
+
+static void write_wait(struct call *call, struct json_out *out)
+{
+    write_intent(call, out);
+    json_name(out, "retry_after_ms");
+    json_i64(out, *(int64_t *)call->state);
+}
+
+static void write_expired(struct call *call, struct json_out *out)
+{
+    json_name(out, "state");
+    json_cstr(out, intent_state_names[call->command.answer.state]);
+    json_name(out, "settled_at");
+    json_time(out, call->command.answer.settled_us);
+}
+
+static void write_shadow(const struct ledger_answer *answer, struct json_out *out)
+{
+    if (!answer->shadow)
+        return;
+    json_name(out, "shadow");
+    json_open(out, '{');
+    json_name(out, "would");
+    json_cstr(out, ledger_verdict_names[answer->would]);
+    json_close(out, '}');
+}
+
+static void answer_proceed(struct call *call)
+{
+    const struct ledger_answer *answer = &call->command.answer;
+    const struct ledger_command *claim = &call->command.ledger;
+    char key[DOWNSTREAM_KEY_SIZE + 1];
+    downstream_key(claim->space, claim->workflow, claim->key, key);
+    struct json_out out = json_out_to(&call->out);
+    json_open(&out, '{');
+    json_name(&out, "answer");
+    json_cstr(&out, "proceed");
+    write_intent(call, &out);
+    json_name(&out, "fence");
+    json_i64(&out, answer->fence);
+    json_name(&out, "lease_until");
+    json_time(&out, answer->lease_until_us);
+    json_name(&out, "downstream_key");
+    json_cstr(&out, key);
+    write_shadow(answer, &out);
+    json_close(&out, '}');
+    call_reply(call, 201);
+}
+
+static void answer_replay(struct call *call)
+{
+    const struct ledger_answer *answer = &call->command.answer;
+    struct json_out out = json_out_to(&call->out);
+    json_open(&out, '{');
+    json_name(&out, "answer");
+    json_cstr(&out, "replay");
+    write_intent(call, &out);
+    json_name(&out, "result");
+    json_raw(&out, answer->result);
+    json_name(&out, "confirmed_at");
+    json_time(&out, answer->settled_us);
+    json_close(&out, '}');
+    char expires[32];
+    size_t len = when_format(answer->expires_us, expires);
+    call_header(call, "Idempotent-Replayed", BYTES("true"));
+    call_headerf(call, "Idempotency-Expires", "%.*s", (int)len, expires);
+    call_reply(call, 200);
+}
+
+static void answer_in_progress(struct call *call)
+{
+    int64_t left_ms = call->command.answer.retry_after_us / 1000 + 1;
+    int64_t after_ms = left_ms < 1 ? 1 : left_ms > RETRY_AFTER_MS ? RETRY_AFTER_MS : left_ms;
+    call_headerf(call, "Retry-After", "%lld", (long long)((after_ms + 999) / 1000));
+    call_headerf(call, "retry-after-ms", "%lld", (long long)after_ms);
+    call->state = &after_ms;
+    problem_with(call, "in_progress", write_wait, "Another caller holds it; its lease ends in %lld ms at the latest.", (long long)left_ms);
+}
+
+static void answer_claim(struct call *call)
+{
+    const struct ledger_answer *answer = &call->command.answer;
+    if (call->command.status != OK) {
+        problem_storage(call, call->command.status, &call->command.why);
+        return;
+    }
+    switch (answer->verdict) {
+    case VERDICT_PROCEED:
+        answer_proceed(call);
+        return;
+    case VERDICT_REPLAY:
+        answer_replay(call);
+        return;
+    case VERDICT_IN_PROGRESS:
+        answer_in_progress(call);
+        return;
+    case VERDICT_OUTCOME_UNKNOWN:
+        problem_with(call, "outcome_unknown", write_unknown, "The last holder stopped after it may have acted.");
+        return;
+    case VERDICT_KEY_REUSED:
+        problem_with(call, "key_reused", write_reused, "It was claimed before with another input (%zu field%s differ%s).",
+                     answer->differs_count, answer->differs_count == 1 ? "" : "s", answer->differs_count == 1 ? "s" : "");
+        return;
+    case VERDICT_REFUSED:
+        problem_with(call, "refused", write_refused, "The holder said that it had no effect and that this is final.");
+        return;
+    case VERDICT_EXPIRED:
+        problem_with(call, "expired", write_expired, "Its result is not kept any more.");
+        return;
+    case VERDICT_DONE:
+    case VERDICT_FENCED:
+    case VERDICT_DIFFERS:
+    case VERDICT_ALREADY_SENT:
+    case VERDICT_NOT_FOUND:
+        break;
+    }
+    ASSERT(answer->verdict <= VERDICT_EXPIRED);
+}
+
+void claims_create(struct call *call)
+{
+    struct claim_body body = {.lease_ms = -1, .wait_ms = -1};
+    struct ledger_command *claim = &call->command.ledger;
+    if (!call_body(call, claim_fields, sizeof claim_fields / sizeof *claim_fields, &body) || !check_names(call, &body))
+        return;
+    const struct workflow_rules *rules = policy_workflow(call->api->policy, body.workflow);
+    if (!choose_key(call, &body, rules, &claim->key) || !choose_keep(call, &body, rules, &claim->keep_us) ||
+        !make_fingerprint(call, &body, rules, &claim->fingerprint))
+        return;
+    claim->op = OP_CLAIM;
+    claim->space = call->space;
+    claim->actor = call->actor;
+    claim->policy = call->api->policy_version;
+    claim->workflow = body.workflow;
+    claim->run = body.run;
+    claim->thread = body.thread;
+    claim->action = body.action;
+    claim->lease_us = body.lease_ms >= 0 ? body.lease_ms * WHEN_MS : rules->lease_us;
+    claim->tombstone_us = rules->tombstone_us;
+    claim->window_us = rules->window_us;
+    claim->attempts_max = rules->attempts_max;
+    claim->capability = rules->capability;
+    claim->on_unknown = rules->on_unknown;
+    claim->two_phase = body.two_phase || rules->two_phase;
+    claim->shadow = rules->mode == MODE_SHADOW;
+    ledger_key_hash(engine_pepper(call->api->engine), claim->space, claim->workflow, claim->key, claim->h);
+    call->command.wait_us = (body.wait_ms >= 0 ? body.wait_ms : preferred_wait_ms(call)) * WHEN_MS;
+    call_submit(call, answer_claim);
+}
+
+/* ---- what a holder says ---- */
+
+struct say_body {
+    int64_t fence, lease_ms;
+    const struct json *result;
+    int effect;
+    bool final;
+    struct bytes error;
+};
+
+enum { EFFECT_UNSAID = -1, EFFECT_NONE, EFFECT_UNKNOWN };
+static const char *const effects[] = {"none", "unknown", NULL};
+
+static const struct json_field fence_field = {"fence", JSON_FIELD_INT, offsetof(struct say_body, fence), true, 0, INT64_MAX, NULL};
+static const struct json_field result_field = {"result", JSON_FIELD_VALUE, offsetof(struct say_body, result), false, 0, 0, NULL};
+static const struct json_field lease_field = {"lease_ms", JSON_FIELD_INT, offsetof(struct say_body, lease_ms), false, 10, LEASE_MS_MAX, NULL};
+static const struct json_field effect_field = {"effect", JSON_FIELD_ENUM, offsetof(struct say_body, effect), false, 0, 0, effects};
+static const struct json_field final_field = {"final", JSON_FIELD_BOOL, offsetof(struct say_body, final), false, 0, 0, NULL};
+static const struct json_field error_field = {"error", JSON_FIELD_TEXT, offsetof(struct say_body, error), false, 0, 4096, NULL};
+
+static void answer_done(struct call *call)
+{
+    const struct ledger_answer *answer = &call->command.answer;
+    struct json_out out = json_out_to(&call->out);
+    json_open(&out, '{');
+    write_intent(call, &out);
+    json_name(&out, "state");
+    json_cstr(&out, intent_state_names[answer->state]);
+    json_name(&out, "fence");
+    json_i64(&out, answer->fence);
+    json_name(&out, "lease_until");
+    json_time(&out, answer->lease_until_us);
+    json_name(&out, "settled_at");
+    json_time(&out, answer->settled_us);
+    write_shadow(answer, &out);
+    json_close(&out, '}');
+    if (answer->again)
+        call_header(call, "Idempotent-Replayed", BYTES("true"));
+    call_reply(call, 200);
+}
+
+static void write_state(struct call *call, struct json_out *out)
+{
+    write_intent(call, out);
+    json_name(out, "state");
+    json_cstr(out, intent_state_names[call->command.answer.state]);
+    json_name(out, "fence");
+    json_i64(out, call->command.answer.fence);
+}
+
+static void answer_say(struct call *call)
+{
+    const struct ledger_answer *answer = &call->command.answer;
+    const char *op = ledger_op_names[call->command.ledger.op];
+    if (call->command.status != OK)
+        problem_storage(call, call->command.status, &call->command.why);
+    else if (answer->verdict == VERDICT_DONE)
+        answer_done(call);
+    else if (answer->verdict == VERDICT_NOT_FOUND)
+        problem(call, "not_found", "There is no such intent.");
+    else if (answer->verdict == VERDICT_DIFFERS)
+        problem_with(call, "differs", write_state, "It was confirmed before, with another result.");
+    else if (answer->verdict == VERDICT_ALREADY_SENT)
+        problem_with(call, "already_sent", write_state, "It was said to be sent.");
+    else if (answer->fence != call->command.ledger.fence)
+        problem_with(call, "fenced", write_state, "The fence of this claim is %lld, but the intent is at %lld: %s was not taken.",
+                     (long long)call->command.ledger.fence, (long long)answer->fence, op);
+    else
+        problem_with(call, "fenced", write_state, "The intent is %s: %s was not taken.", intent_state_names[answer->state], op);
+}
+
+static void say(struct call *call, enum ledger_op op, const struct json_field *const *more, size_t more_count)
+{
+    struct json_field fields[4] = {fence_field};
+    struct say_body body = {.effect = EFFECT_UNSAID};
+    for (size_t i = 0; i < more_count; i++)
+        fields[i + 1] = *more[i];
+    struct ledger_command *command = &call->command.ledger;
+    if (!call_param_id(call, 0, "int", &command->intent) || !call_body(call, fields, more_count + 1, &body))
+        return;
+    command->op = op;
+    command->space = call->space;
+    command->actor = call->actor;
+    command->policy = call->api->policy_version;
+    command->fence = body.fence;
+    command->result = body.result != NULL ? body.result->raw : BYTES("null");
+    command->error = body.error;
+    command->effect_unknown = body.effect != EFFECT_NONE; /* unsaid is unknown */
+    command->final = body.final;
+    command->lease_us = body.lease_ms * WHEN_MS;
+    if (memchr(body.error.at != NULL ? body.error.at : "", 0, body.error.len) != NULL) {
+        problem_field(call, BYTES("error"), "error must not contain U+0000.");
+        return;
+    }
+    call_submit(call, answer_say);
+}
+
+void claims_sent(struct call *call)
+{
+    say(call, OP_SENT, NULL, 0);
+}
+
+void claims_confirm(struct call *call)
+{
+    const struct json_field *const more[] = {&result_field};
+    say(call, OP_CONFIRM, more, 1);
+}
+
+void claims_fail(struct call *call)
+{
+    const struct json_field *const more[] = {&effect_field, &final_field, &error_field};
+    say(call, OP_FAIL, more, 3);
+}
+
+void claims_extend(struct call *call)
+{
+    const struct json_field *const more[] = {&lease_field};
+    say(call, OP_EXTEND, more, 1);
+}
+
+void claims_release(struct call *call)
+{
+    say(call, OP_RELEASE, NULL, 0);
+}

@@ -1,0 +1,164 @@
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "api/api.h"
+
+enum retry { RETRY_NO, RETRY_YES, RETRY_UNSAID };
+
+static const struct problem_kind {
+    const char *code;
+    int status;
+    enum retry retry; /* what the x-should-retry header tells SDKs that retry by themselves */
+    const char *title, *hint;
+} kinds[] = {
+    {"already_sent", 409, RETRY_NO, "It was already sent", "What was sent cannot be released. Say what became of it: confirm, or fail with effect none or unknown."},
+    {"differs", 409, RETRY_NO, "It was confirmed with another result", "The first result stays. Read it with GET /v1/intents/{intent}."},
+    {"disk_full", 503, RETRY_YES, "The disk is full", "Nothing was recorded. Make room; semel opens again by itself."},
+    {"expired", 410, RETRY_NO, "It was settled long ago", "Only the fact is still remembered, not the result. If this is meant as something new, give it a new key."},
+    {"fenced", 409, RETRY_NO, "You do not hold this claim any more", "The lease ran out or the intent was settled. Do not act; claim again to learn how it stands."},
+    {"forbidden", 403, RETRY_NO, "Not allowed", "Use a token that has the scope."},
+    {"in_progress", 409, RETRY_YES, "Someone is doing it right now", "Ask again after Retry-After, or send wait_ms to be kept until it is settled."},
+    {"invalid", 400, RETRY_NO, "The request is not right", "Correct the field and send it again; nothing was recorded."},
+    {"key_required", 400, RETRY_NO, "There is no key", "Send \"key\", or give the workflow a key template in the policy and send \"input\"."},
+    {"key_reused", 422, RETRY_NO, "This key was used for something else", "Put the field that makes this intent different into the key, or list it under `ignore` in the policy if it may differ."},
+    {"malformed", 400, RETRY_NO, "The request cannot be read", "Send one well-formed HTTP/1.1 request with a JSON body."},
+    {"method_not_allowed", 405, RETRY_NO, "Not with this method", "See the Allow header."},
+    {"not_found", 404, RETRY_NO, "There is nothing here", "Check the path and the id. The API is described at /v1/openapi.json."},
+    {"outcome_unknown", 409, RETRY_NO, "Nobody can tell whether it happened", "Find out, then say so with its fence: confirm it, or fail it with effect none. Do not act again before."},
+    {"policy_invalid", 422, RETRY_NO, "The policy has problems", "Nothing was applied. Correct the lines and apply it again."},
+    {"refused", 409, RETRY_NO, "It was refused for good", "It did not happen and will not under this key. If this is meant as something new, give it a new key."},
+    {"storage", 503, RETRY_YES, "The storage does not answer", "Nothing was recorded. Try again in a moment; semel status says how it stands."},
+    {"storage_unknown", 503, RETRY_YES, "The storage did not say whether it was recorded", "Send the same request again: it is safe to repeat."},
+    {"stopping", 503, RETRY_YES, "semel is stopping", "Try again in a moment."},
+    {"timeout", 408, RETRY_YES, "The request came too slowly", "Send it again."},
+    {"too_large", 413, RETRY_NO, "The request is too large", "At most 1 MiB. Keep large results elsewhere and store a reference."},
+    {"unauthorized", 401, RETRY_NO, "No valid token", "Send Authorization: Bearer sml_… . Make a token with: semel token create"},
+    {"unsupported", 501, RETRY_NO, "Not supported", "Use HTTP/1.1 with Content-Length or chunked."},
+};
+
+static const struct problem_kind *find(const char *code)
+{
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (strcmp(kinds[i].code, code) == 0)
+            return &kinds[i];
+    return NULL;
+}
+
+static void write_head(struct json_out *out, const struct problem_kind *kind, const char *detail)
+{
+    char type[64];
+    snprintf(type, sizeof type, "/problems/%s", kind->code);
+    json_open(out, '{');
+    json_name(out, "type");
+    json_cstr(out, type);
+    json_name(out, "title");
+    json_cstr(out, kind->title);
+    json_name(out, "status");
+    json_i64(out, kind->status);
+    if (detail != NULL && detail[0] != '\0') {
+        json_name(out, "detail");
+        json_cstr(out, detail);
+    }
+    json_name(out, "code");
+    json_cstr(out, kind->code);
+    json_name(out, "hint");
+    json_cstr(out, kind->hint);
+}
+
+static void send(struct call *call, const struct problem_kind *kind, void (*extra)(struct call *, struct json_out *), const char *detail)
+{
+    buf_clear(&call->out);
+    struct json_out out = json_out_to(&call->out);
+    write_head(&out, kind, detail);
+    json_name(&out, "request_id");
+    json_cstr(&out, call->request_id);
+    if (extra != NULL)
+        extra(call, &out);
+    json_close(&out, '}');
+    if (kind->retry != RETRY_UNSAID) {
+        call_header(call, "x-should-retry", kind->retry == RETRY_YES ? BYTES("true") : BYTES("false"));
+        call_header(call, "stripe-should-retry", kind->retry == RETRY_YES ? BYTES("true") : BYTES("false"));
+    }
+    if (kind->status == 503)
+        call_header(call, "Retry-After", BYTES("1"));
+    if (kind->status == 401)
+        call_header(call, "WWW-Authenticate", BYTES("Bearer realm=\"semel\""));
+    call_reply_as(call, kind->status, "application/problem+json", buf_bytes(&call->out));
+}
+
+void problem_with(struct call *call, const char *code, void (*extra)(struct call *call, struct json_out *out), const char *format, ...)
+{
+    char detail[512];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(detail, sizeof detail, format, args);
+    va_end(args);
+    const struct problem_kind *kind = find(code);
+    ASSERT(kind != NULL);
+    send(call, kind, extra, detail);
+}
+
+void problem(struct call *call, const char *code, const char *format, ...)
+{
+    char detail[512];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(detail, sizeof detail, format, args);
+    va_end(args);
+    problem_with(call, code, NULL, "%s", detail);
+}
+
+static void extra_field(struct call *call, struct json_out *out)
+{
+    json_name(out, "field");
+    json_text(out, *(struct bytes *)call->state);
+}
+
+void problem_field(struct call *call, struct bytes field, const char *format, ...)
+{
+    char detail[512];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(detail, sizeof detail, format, args);
+    va_end(args);
+    call->state = &field;
+    problem_with(call, "invalid", extra_field, "%s", detail);
+}
+
+void problem_storage(struct call *call, enum status status, const struct why *why)
+{
+    const char *code = status == FULL ? "disk_full" : status == UNKNOWN ? "storage_unknown" : "storage";
+    problem(call, code, "%s", why->text);
+}
+
+void problem_show(struct call *call)
+{
+    char code[32];
+    snprintf(code, sizeof code, "%.*s", BYTES_ARG(call->params[0]));
+    const struct problem_kind *kind = find(code);
+    if (kind == NULL) {
+        problem(call, "not_found", "There is no problem called \"%s\".", code);
+        return;
+    }
+    struct json_out out = json_out_to(&call->out);
+    write_head(&out, kind, NULL);
+    json_close(&out, '}');
+    call_reply(call, 200);
+}
+
+void problem_bare(int status, const char *why, struct buf *out)
+{
+    static const struct {
+        int status;
+        const char *code;
+    } codes[] = {{408, "timeout"}, {413, "too_large"}, {501, "unsupported"}, {503, "stopping"}};
+    const char *code = "malformed";
+    for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)
+        if (codes[i].status == status)
+            code = codes[i].code;
+    struct problem_kind kind = *find(code);
+    kind.status = status;
+    struct json_out json = json_out_to(out);
+    write_head(&json, &kind, why);
+    json_close(&json, '}');
+}

@@ -1,0 +1,174 @@
+#include "cli/cli.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+#include "cli/client.h"
+#include "cli/commands.h"
+#include "cli/print.h"
+
+#define INTENT_ARGUMENT {"INTENT", CLI_TEXT, "The intent's id, int_….", NULL, false}
+#define ALL_SHARED (CLI_CALLS_DAEMON | CLI_PRINTS_JSON)
+
+/* clang-format off */
+const struct cli_command cli_commands[] = {
+    {"audit verify", "Check that no row of the decision log was changed, removed or moved.", {{0}}, audit_verify_options, CLI_PRINTS_JSON,
+     "Reads the data itself, so it also works while the daemon is stopped. Exit 65 when a row does not fit.", audit_verify_run},
+    {"claim", "Ask to do a thing once: go ahead, here is the result, or wait.", {{0}}, claim_options, ALL_SHARED,
+     "Give --key, or --input when the workflow's policy makes the key from it. Only when the answer is \"proceed\" do the work, then say\n"
+     "what became of it with confirm or fail. A thing that was done before prints its result and exits 0.\n\n"
+     "  semel claim --workflow followup --key lead_8821:2026-11-16", claim_run},
+    {"completion", "Print the completion script for a shell.",
+     {{"SHELL", CLI_CHOICE, "bash, zsh or fish.", completion_shells, false}}, NULL, 0,
+     "  semel completion bash > ~/.local/share/bash-completion/completions/semel\n"
+     "  semel completion zsh > \"${fpath[1]}/_semel\"\n"
+     "  semel completion fish > ~/.config/fish/completions/semel.fish", completion_run},
+    {"confirm", "Say that it happened, and keep the result for duplicates.", {INTENT_ARGUMENT}, confirm_options, ALL_SHARED,
+     "  semel confirm int_0c8zq4x7m2k1h --fence 1 --result '{\"message\":\"msg_1\"}'", confirm_run},
+    {"extend", "Keep a claim for longer while the work goes on.", {INTENT_ARGUMENT}, extend_options, ALL_SHARED, NULL, extend_run},
+    {"fail", "Say that it failed, and whether it may have had an effect.", {INTENT_ARGUMENT}, fail_options, ALL_SHARED,
+     "--effect none: surely nothing happened, another attempt may follow. --effect unknown: it may have happened, nobody can tell;\n"
+     "the workflow's policy decides what follows.", fail_run},
+    {"help", "Show the commands, or all about one of them.",
+     {{"COMMAND", CLI_TEXT, "A command, or the first word of several.", NULL, true},
+      {"SUBCOMMAND", CLI_TEXT, "Its second word.", NULL, true}}, help_options, 0, NULL, help_run},
+    {"intents", "List intents, newest first.", {{0}}, intents_options, ALL_SHARED, NULL, intents_run},
+    {"key", "Show the key that a template makes from an input. Asks no daemon.",
+     {{"TEMPLATE", CLI_TEXT, "Such as followup:{lead_id}:{day}.", NULL, false}}, key_options_table, CLI_PRINTS_JSON,
+     "Without --input it explains the parts of the template.\n\n"
+     "  semel key 'followup:{lead_id}:{day}' --time sent_at --zone Europe/Paris --input '{\"lead_id\":8821,\"sent_at\":\"2026-11-16T09:00:00Z\"}'",
+     key_run},
+    {"policy apply", "Check a policy file and make it the daemon's policy.",
+     {{"FILE", CLI_FILE, "The policy, or - for stdin.", NULL, false}}, NULL, ALL_SHARED, NULL, policy_apply_run},
+    {"policy check", "Check a policy file. Asks no daemon.",
+     {{"FILE", CLI_FILE, "The policy, or - for stdin.", NULL, false}}, NULL, CLI_PRINTS_JSON,
+     "Problems are printed as FILE:LINE:COLUMN: PROBLEM; exit 78.", policy_check_run},
+    {"policy settings", "List every setting that a policy may have.", {{0}}, NULL, CLI_PRINTS_JSON, NULL, policy_settings_run},
+    {"policy show", "Print the daemon's policy.", {{0}}, NULL, ALL_SHARED, NULL, policy_show_run},
+    {"release", "Give a claim back untouched: nothing was done.", {INTENT_ARGUMENT}, release_options, ALL_SHARED, NULL, release_run},
+    {"sent", "Say, just before acting, that from now on it may have happened.", {INTENT_ARGUMENT}, sent_options, ALL_SHARED,
+     "For claims made with --two-phase. When it succeeds, act at once; when it does not, do not act.", sent_run},
+    {"serve", "Run the daemon for a server: every call needs a token.", {{0}}, daemon_options, 0,
+     "The first start writes an admin token to DIR/admin.token. Use it to make others: semel token create --data DIR …", serve_run},
+    {"show", "Show one intent.", {{"INTENT", CLI_TEXT, "The intent's id, or its key when --workflow is given.", NULL, false}},
+     show_options, ALL_SHARED, NULL, show_run},
+    {"status", "Say whether the daemon is ready. Exit 75 when it is not.", {{0}}, NULL, ALL_SHARED, NULL, status_run},
+    {"token create", "Make a token. Its text is printed once.", {{0}}, token_create_options, ALL_SHARED,
+     "  export SEMEL_TOKEN=$(semel token create --data ./semel-data --name worker --scopes claim)", token_create_run},
+    {"token ls", "List the tokens, without their texts.", {{0}}, NULL, ALL_SHARED, NULL, token_ls_run},
+    {"token revoke", "Make a token useless from now on.", {{"ID", CLI_TEXT, "The token's id, from token ls.", NULL, false}}, NULL,
+     ALL_SHARED, NULL, token_revoke_run},
+    {"up", "Run the daemon for this computer only, without tokens.", {{0}}, daemon_options, 0,
+     "For trying things out. It listens on a loopback address only; use serve to be reached from elsewhere.", up_run},
+    {"version", "Print the version.", {{0}}, NULL, CLI_PRINTS_JSON, NULL, version_run},
+    {"why", "Tell the story of an intent in plain words.",
+     {{"INTENT", CLI_TEXT, "The intent's id, or its key when --workflow is given.", NULL, false}}, why_options, ALL_SHARED, NULL, why_run},
+};
+
+const struct cli_exit_row cli_exits[] = {
+    {CLI_OK, "done, or done before and replayed"},
+    {CLI_USAGE, "the command line is wrong"},
+    {CLI_DATA, "the input or the key is wrong, or the claim is no longer yours"},
+    {CLI_UNREACHABLE, "nothing answers"},
+    {CLI_INTERNAL, "a fault of semel or of this machine"},
+    {CLI_LATER, "in progress, or not ready: try later"},
+    {CLI_UNKNOWN, "nobody can tell whether it happened"},
+    {CLI_FORBIDDEN, "the token is missing, wrong or not allowed to do this"},
+    {CLI_CONFIG, "the policy or a setting is wrong"},
+};
+/* clang-format on */
+
+const size_t cli_command_count = sizeof cli_commands / sizeof *cli_commands;
+const size_t cli_exit_count = sizeof cli_exits / sizeof *cli_exits;
+
+static const struct {
+    unsigned shared; /* 0: every command */
+    struct cli_option option;
+} shared_options[] = {
+    {CLI_CALLS_DAEMON,
+     {"--url", "URL", CLI_TEXT, "Where the daemon is; unix:/PATH for a socket.", "http://127.0.0.1:7363", "SEMEL_URL", NULL, false}},
+    {CLI_CALLS_DAEMON,
+     {"--data", "DIR", CLI_DIR, "When SEMEL_TOKEN is not set: use the token in DIR/admin.token.", NULL, NULL, NULL, false}},
+    {CLI_PRINTS_JSON, {"--json", NULL, CLI_SWITCH, "Print one JSON object per line.", NULL, NULL, NULL, false}},
+    {0, {"--help", NULL, CLI_SWITCH, "Show this.", NULL, NULL, NULL, false}},
+};
+
+const struct cli_option *cli_option_at(const struct cli_command *command, size_t i)
+{
+    for (const struct cli_option *own = command->options; own != NULL && own->name != NULL; own++)
+        if (i-- == 0)
+            return own;
+    for (size_t k = 0; k < sizeof shared_options / sizeof *shared_options; k++)
+        if ((shared_options[k].shared == 0 || (command->shared & shared_options[k].shared) != 0) && i-- == 0)
+            return &shared_options[k].option;
+    return NULL;
+}
+
+size_t cli_argument_count(const struct cli_command *command)
+{
+    size_t count = 0;
+    while (count < CLI_ARGUMENTS_MAX && command->arguments[count].name != NULL)
+        count++;
+    return count;
+}
+
+bool cli_in_group(const struct cli_command *command, struct bytes group)
+{
+    struct bytes name = bytes_of(command->name);
+    return bytes_starts(name, group) && (name.len == group.len || name.at[group.len] == ' ');
+}
+
+const struct cli_command *cli_find(struct bytes name)
+{
+    for (size_t i = 0; i < cli_command_count; i++)
+        if (bytes_is(name, cli_commands[i].name))
+            return &cli_commands[i];
+    return NULL;
+}
+
+/* The forms that people try before they read anything. */
+static bool run_without_command(int argc, char **argv, int *ret_code)
+{
+    if (argc < 2) {
+        help_all(stderr);
+        *ret_code = CLI_USAGE;
+        return true;
+    }
+    struct bytes first = bytes_of(argv[1]);
+    if (bytes_is(first, "--help") || bytes_is(first, "-h"))
+        help_all(stdout);
+    else if (bytes_is(first, "--version"))
+        version_run(NULL);
+    else
+        return false;
+    *ret_code = CLI_OK;
+    return true;
+}
+
+static int run(int argc, char **argv)
+{
+    int code = CLI_OK;
+    if (run_without_command(argc, argv, &code))
+        return code;
+    struct cli cli;
+    struct why why;
+    if (cli_parse(argc - 1, argv + 1, &cli, &why) != OK)
+        return cli_fail(CLI_USAGE, "%s", why.text);
+    arena_init(&cli.arena, (size_t)512 << 20);
+    if (cli.help)
+        help_command(stdout, cli.command);
+    else
+        code = cli.command->run(&cli);
+    client_free(cli.client);
+    arena_release(&cli.arena);
+    return code;
+}
+
+int cli_main(int argc, char **argv)
+{
+    int code = run(argc, argv);
+    /* A result that did not reach its reader was not delivered, whatever the daemon said. */
+    if (fflush(stdout) != 0 || ferror(stdout))
+        return cli_fail(CLI_INTERNAL, "the output could not be written. Check the disk or the pipe behind it.");
+    return code;
+}

@@ -1,0 +1,48 @@
+/*
+ * client: calls the daemon over HTTP (libcurl, one connection, one call at a time). The address is --url; the token is SEMEL_TOKEN, or
+ * the one in --data DIR/admin.token. Failures are printed here and become exit codes.
+ */
+#ifndef SEMEL_CLI_CLIENT_H
+#define SEMEL_CLI_CLIENT_H
+
+#include "cli/cli.h"
+
+#define CLIENT_REPLY_MAX ((size_t)64 << 20)
+
+struct client_request {
+    const char *method;
+    struct bytes path; /* ends in a NUL; with its query */
+    struct bytes body; /* BYTES_NONE for none */
+    const char *content_type; /* NULL is JSON */
+    int64_t wait_us;          /* how long the daemon may take on purpose */
+};
+
+struct client_reply {
+    long status;
+    struct bytes body; /* in the arena */
+    struct json json;
+    bool is_json;
+};
+
+/* Sends and gets an answer of any status. Returns the exit code, 0 when something answered. */
+int client_send(struct cli *cli, const struct client_request *request, struct client_reply *ret_reply);
+
+/* As client_send, and a status other than 2xx, or one without JSON, is printed as an error. */
+int client_call(struct cli *cli, const struct client_request *request, struct client_reply *ret_reply);
+
+/* Prints what a reply that is no success says; with --json also the object itself. Returns the exit code. */
+int client_problem(struct cli *cli, const struct client_reply *reply);
+
+/* The exit code for a problem. `code` may be absent. */
+enum cli_exit client_exit(long status, struct bytes code);
+
+/* Appends one part of a path, or `name=value` to its query (nothing when `value` is NULL), with %XX where needed. */
+void client_path_add(struct buf *path, struct bytes part);
+void client_query_add(struct buf *path, const char *name, const char *value);
+
+/* GET of the path in `path`, which is released. */
+int client_get(struct cli *cli, struct buf *path, struct client_reply *ret_reply);
+
+void client_free(struct client *client);
+
+#endif

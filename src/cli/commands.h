@@ -1,0 +1,39 @@
+/*
+ * commands: what each cmd_*.c gives to the table in cli.c.
+ */
+#ifndef SEMEL_CLI_COMMANDS_H
+#define SEMEL_CLI_COMMANDS_H
+
+#include "cli/cli.h"
+
+extern const struct cli_option audit_verify_options[], claim_options[], confirm_options[], daemon_options[], extend_options[],
+    fail_options[], help_options[], intents_options[], key_options_table[], release_options[], sent_options[], show_options[],
+    token_create_options[], why_options[];
+extern const char *const completion_shells[];
+
+int audit_verify_run(struct cli *cli);
+int claim_run(struct cli *cli);
+int completion_run(struct cli *cli);
+int confirm_run(struct cli *cli);
+int extend_run(struct cli *cli);
+int fail_run(struct cli *cli);
+int help_run(struct cli *cli);
+int intents_run(struct cli *cli);
+int key_run(struct cli *cli);
+int policy_apply_run(struct cli *cli);
+int policy_check_run(struct cli *cli);
+int policy_settings_run(struct cli *cli);
+int policy_show_run(struct cli *cli);
+int release_run(struct cli *cli);
+int sent_run(struct cli *cli);
+int serve_run(struct cli *cli);
+int show_run(struct cli *cli);
+int status_run(struct cli *cli);
+int token_create_run(struct cli *cli);
+int token_ls_run(struct cli *cli);
+int token_revoke_run(struct cli *cli);
+int up_run(struct cli *cli);
+int version_run(struct cli *cli);
+int why_run(struct cli *cli);
+
+#endif

@@ -1,0 +1,535 @@
+/*
+ * batch: load, decide, save, answer. Many commands, one COMMIT.
+ *
+ *   SQLite      look → apply → BEGIN, write, COMMIT → answer. There is no other writer, so what was looked at stays true.
+ *   PostgreSQL  look → answer what is settled or held; the rest: BEGIN, lock, apply, write, COMMIT → answer.
+ *               When another node was first, or the connection broke, the whole batch is decided anew.
+ */
+#include <unistd.h>
+
+#include "base/log.h"
+#include "engine/engine_own.h"
+
+#define TRIES_MAX 20
+
+struct batch {
+    struct engine *engine;
+    struct engine_command **commands;
+    size_t count;
+    struct ledger ledger;
+    struct audit_batch audit;
+    struct intent **intents; /* all that were loaded or made */
+    size_t intent_count, intent_cap;
+    struct intent **by_hash, **by_id, **by_body; /* open addressing */
+    size_t table_size;
+    struct intent absent; /* stands for an id that does not exist */
+    bool tentative;       /* a plain look on PostgreSQL: only what cannot change is answered */
+    struct why why;
+};
+
+/* ---- the table of intents ---- */
+
+static size_t hash_slot(const struct batch *batch, const uint8_t *h)
+{
+    uint64_t n;
+    memcpy(&n, h, sizeof n);
+    return (size_t)(n % batch->table_size);
+}
+
+static size_t id_slot(const struct batch *batch, int64_t id)
+{
+    return (size_t)(((uint64_t)id * 0x9E3779B97F4A7C15u) % batch->table_size);
+}
+
+static struct intent **find_hash(const struct batch *batch, const uint8_t *h)
+{
+    size_t slot = hash_slot(batch, h);
+    while (batch->by_hash[slot] != NULL && memcmp(batch->by_hash[slot]->h, h, KEY_HASH_SIZE) != 0)
+        slot = (slot + 1) % batch->table_size;
+    return &batch->by_hash[slot];
+}
+
+static struct intent **find_id(const struct batch *batch, int64_t id)
+{
+    size_t slot = id_slot(batch, id);
+    while (batch->by_id[slot] != NULL && batch->by_id[slot]->row.id != id)
+        slot = (slot + 1) % batch->table_size;
+    return &batch->by_id[slot];
+}
+
+static struct intent *add_intent(struct batch *batch, const uint8_t *h)
+{
+    struct intent **slot = find_hash(batch, h);
+    if (*slot != NULL)
+        return *slot;
+    struct intent *intent = arena_zalloc(batch->ledger.arena, 1, sizeof *intent);
+    if (intent == NULL || batch->intent_count == batch->intent_cap)
+        return NULL;
+    memcpy(intent->h, h, KEY_HASH_SIZE);
+    *slot = intent;
+    batch->intents[batch->intent_count++] = intent;
+    return intent;
+}
+
+static enum status batch_begin(struct batch *batch)
+{
+    struct engine *engine = batch->engine;
+    arena_clear(&engine->arena);
+    batch->ledger = (struct ledger){engine_now(engine), &engine->arena, &engine->ids, &batch->audit};
+    audit_batch_init(&batch->audit, &engine->arena);
+    batch->intent_count = 0;
+    batch->intent_cap = batch->count + 1;
+    batch->table_size = batch->count * 4 + 1;
+    batch->intents = arena_zalloc(&engine->arena, batch->intent_cap, sizeof(struct intent *));
+    batch->by_hash = arena_zalloc(&engine->arena, batch->table_size, sizeof(struct intent *));
+    batch->by_id = arena_zalloc(&engine->arena, batch->table_size, sizeof(struct intent *));
+    batch->by_body = arena_zalloc(&engine->arena, batch->table_size, sizeof(struct intent *));
+    batch->absent = (struct intent){0};
+    if (batch->intents == NULL || batch->by_hash == NULL || batch->by_id == NULL || batch->by_body == NULL)
+        return why_set(&batch->why, FULL, "no memory for a batch");
+    return OK;
+}
+
+/* ---- loading ---- */
+
+static enum status take_intent(void *ctx, const void *row, struct why *why)
+{
+    struct batch *batch = ctx;
+    const struct row_intent *got = row;
+    if (got->h.len != KEY_HASH_SIZE)
+        return why_set(why, BROKEN, "an intent's key hash is damaged");
+    struct intent *intent = add_intent(batch, (const uint8_t *)got->h.at);
+    if (intent == NULL)
+        return why_set(why, FULL, "no memory for a batch");
+    if (intent->exists)
+        return OK;
+    TRY(intent_take(intent, got, batch->ledger.arena, why));
+    *find_id(batch, got->id) = intent;
+    return OK;
+}
+
+static enum status take_tombstone(void *ctx, const void *row, struct why *why)
+{
+    struct batch *batch = ctx;
+    const struct r_tombstone_get *got = row;
+    if (got->h.len != KEY_HASH_SIZE)
+        return why_set(why, BROKEN, "a tombstone is damaged");
+    struct intent *intent = *find_hash(batch, (const uint8_t *)got->h.at);
+    if (intent != NULL) {
+        intent->buried = true;
+        intent->buried_state = got->state;
+        intent->buried_settled = got->settled;
+    }
+    return OK;
+}
+
+static enum status load_intents(struct batch *batch, const struct query *query)
+{
+    struct q_intent_look *looks = arena_zalloc(batch->ledger.arena, batch->count + 1, sizeof *looks);
+    if (looks == NULL)
+        return why_set(&batch->why, FULL, "no memory for a batch");
+    size_t n = 0;
+    for (size_t i = 0; i < batch->count; i++) {
+        const struct engine_command *command = batch->commands[i];
+        if (command->write != NULL)
+            continue;
+        if (command->ledger.op != OP_CLAIM) {
+            looks[n++].id = command->ledger.intent;
+            continue;
+        }
+        size_t before = batch->intent_count;
+        if (add_intent(batch, command->ledger.h) == NULL)
+            return why_set(&batch->why, FULL, "no memory for a batch");
+        if (batch->intent_count > before)
+            looks[n++].h = (struct bytes){(const char *)command->ledger.h, KEY_HASH_SIZE};
+    }
+    return store_run(batch->engine->store, query, looks, n, take_intent, batch, NULL, &batch->why);
+}
+
+static enum status load_tombstones(struct batch *batch)
+{
+    if (!batch->engine->may_have_tombstones)
+        return OK;
+    struct q_tombstone_get *gets = arena_zalloc(batch->ledger.arena, batch->intent_count + 1, sizeof *gets);
+    if (gets == NULL)
+        return why_set(&batch->why, FULL, "no memory for a batch");
+    size_t n = 0;
+    for (size_t i = 0; i < batch->intent_count; i++)
+        if (!batch->intents[i]->exists)
+            gets[n++].h = (struct bytes){(const char *)batch->intents[i]->h, KEY_HASH_SIZE};
+    return store_run(batch->engine->store, &TOMBSTONE_GET, gets, n, take_tombstone, batch, NULL, &batch->why);
+}
+
+static struct intent **find_body(const struct batch *batch, int64_t body)
+{
+    size_t slot = id_slot(batch, body);
+    while (batch->by_body[slot] != NULL && batch->by_body[slot]->row.result != body)
+        slot = (slot + 1) % batch->table_size;
+    return &batch->by_body[slot];
+}
+
+static enum status take_body(void *ctx, const void *row, struct why *why)
+{
+    struct batch *batch = ctx;
+    const struct r_body_get *got = row;
+    struct intent *intent = *find_body(batch, got->id);
+    ASSERT(intent != NULL);
+    intent->result = arena_dup(batch->ledger.arena, got->bytes);
+    return intent->result.at != NULL ? OK : why_set(why, FULL, "no memory for a result");
+}
+
+/* The results of settled intents, to be replayed or compared. */
+static enum status load_bodies(struct batch *batch)
+{
+    struct q_body_get *gets = arena_zalloc(batch->ledger.arena, batch->intent_count + 1, sizeof *gets);
+    if (gets == NULL)
+        return why_set(&batch->why, FULL, "no memory for a batch");
+    size_t n = 0;
+    for (size_t i = 0; i < batch->intent_count; i++) {
+        struct intent *intent = batch->intents[i];
+        if (!intent->exists || intent->row.result == 0)
+            continue;
+        gets[n++].id = intent->row.result;
+        *find_body(batch, intent->row.result) = intent;
+    }
+    return store_run(batch->engine->store, &BODY_GET, gets, n, take_body, batch, NULL, &batch->why);
+}
+
+/* ---- deciding ---- */
+
+static struct intent *intent_of(struct batch *batch, const struct engine_command *command)
+{
+    struct intent *intent =
+        command->ledger.op == OP_CLAIM ? *find_hash(batch, command->ledger.h) : *find_id(batch, command->ledger.intent);
+    return intent != NULL ? intent : &batch->absent;
+}
+
+/* On a plain look only a claim on an intent that cannot change, or that is surely held, may be answered. */
+static bool may_answer_now(const struct batch *batch, const struct engine_command *command)
+{
+    if (!batch->tentative)
+        return true;
+    if (command->write != NULL || command->ledger.op != OP_CLAIM)
+        return false;
+    const struct intent *intent = *find_hash(batch, command->ledger.h);
+    bool held = intent->exists && intent->row.lease_until > batch->ledger.now.run_us;
+    return ledger_is_settled(intent) || held;
+}
+
+static enum status apply_all(struct batch *batch)
+{
+    for (size_t i = 0; i < batch->count; i++) {
+        struct engine_command *command = batch->commands[i];
+        command->settled = false;
+        if (!may_answer_now(batch, command))
+            continue;
+        command->status = OK;
+        command->settled = true;
+        if (command->write == NULL)
+            ledger_apply(&batch->ledger, intent_of(batch, command), &command->ledger, &command->answer);
+    }
+    return batch->audit.failed ? why_set(&batch->why, FULL, "no memory for a batch") : OK;
+}
+
+/* ---- saving ---- */
+
+static bool has_writes(const struct batch *batch)
+{
+    for (size_t i = 0; i < batch->count; i++)
+        if (batch->commands[i]->write != NULL)
+            return true;
+    return batch->audit.count > 0 || suppressions_are_due(&batch->engine->suppressions, batch->engine->env->boot_us(batch->engine->env));
+}
+
+/* What other faces write in the same transaction. One that refuses by its own rules (INVALID, CONFLICT) spoils only itself: it has written nothing. */
+static enum status run_writes(struct batch *batch)
+{
+    for (size_t i = 0; i < batch->count; i++) {
+        struct engine_command *command = batch->commands[i];
+        if (command->write == NULL)
+            continue;
+        command->status = command->write(batch->engine->store, &batch->ledger, command, &command->why);
+        if (command->status != OK && command->status != INVALID && command->status != CONFLICT && command->status != NOTHING) {
+            batch->why = command->why;
+            return command->status;
+        }
+    }
+    return OK;
+}
+
+static enum status write_all(struct batch *batch, struct audit_chain *chain)
+{
+    struct engine *engine = batch->engine;
+    TRY(run_writes(batch));
+    TRY(intents_save(engine->store, batch->intents, batch->intent_count, batch->ledger.arena, batch->ledger.now.run_us, &batch->why));
+    suppressions_write(&engine->suppressions, &batch->audit);
+    audit_seal(&batch->audit, chain, &engine->ids, batch->ledger.now.wall_us, batch->ledger.now.run_us);
+    return audit_save(engine->store, &batch->audit, chain, &engine->ids, &batch->why);
+}
+
+/* The COMMIT may have happened. The lane's tail says whether it did (OK) or did not (NOTHING): nobody else writes this lane, and on PostgreSQL we hold its lock again, so the
+ * old connection cannot commit any more. */
+static enum status resolve_commit(struct batch *batch, const struct audit_chain *wanted)
+{
+    struct engine *engine = batch->engine;
+    struct audit_chain found;
+    int64_t last_id;
+    if (engine->store->lost)
+        TRY(engine_connect(engine, (int)wanted->lane, &batch->why));
+    TRY(audit_chain_load(engine->store, wanted->lane, &found, &last_id, &batch->why));
+    bool done = found.seq == wanted->seq && hash_equal(hash_bytes(&found.hash), hash_bytes(&wanted->hash));
+    return done ? OK : NOTHING;
+}
+
+static enum status save(struct batch *batch)
+{
+    struct engine *engine = batch->engine;
+    struct audit_chain chain = engine->chain;
+    enum status status = write_all(batch, &chain);
+    if (status != OK) {
+        store_rollback(engine->store);
+        return status;
+    }
+    status = store_commit(engine->store, &batch->why);
+    if (status == UNKNOWN) {
+        enum status found = resolve_commit(batch, &chain);
+        status = found == OK ? OK : found == NOTHING ? RETRY : UNKNOWN;
+    }
+    if (status != OK)
+        return status;
+    engine->chain = chain;
+    suppressions_clear(&engine->suppressions);
+    atomic_fetch_add(&engine->counts.commits, 1);
+    return OK;
+}
+
+static enum status load(struct batch *batch, const struct query *query)
+{
+    TRY(load_intents(batch, query));
+    TRY(load_tombstones(batch));
+    return load_bodies(batch);
+}
+
+static enum status attempt_sqlite(struct batch *batch)
+{
+    TRY(batch_begin(batch));
+    TRY(load(batch, &INTENT_LOOK));
+    TRY(apply_all(batch));
+    if (!has_writes(batch))
+        return OK;
+    TRY(store_begin(batch->engine->store, &batch->why));
+    return save(batch);
+}
+
+static enum status attempt_postgres(struct batch *batch)
+{
+    struct engine *engine = batch->engine;
+    TRY(store_begin(engine->store, &batch->why));
+    atomic_store(&engine->clock_offset_us, engine->store->clock_us - engine->env->boot_us(engine->env));
+    enum status status = batch_begin(batch);
+    if (status == OK)
+        status = load(batch, &INTENT_LOCK);
+    if (status == OK)
+        status = apply_all(batch);
+    if (status == OK && has_writes(batch))
+        return save(batch);
+    store_rollback(engine->store);
+    return status;
+}
+
+/* Lock-free answers first: replays and waiters cost PostgreSQL a plain read. */
+static enum status look_postgres(struct batch *batch)
+{
+    batch->tentative = true;
+    enum status status = batch_begin(batch);
+    if (status == OK)
+        status = load(batch, &INTENT_LOOK);
+    if (status == OK)
+        status = apply_all(batch);
+    batch->tentative = false;
+    return status;
+}
+
+static enum status recover(struct batch *batch, enum status status, int try)
+{
+    struct engine *engine = batch->engine;
+    if (!engine->store->lost) {
+        if (status == CONFLICT || status == RETRY)
+            return OK;
+        return status;
+    }
+    struct why why;
+    if (engine_connect(engine, -1, &why) == OK)
+        return OK;
+    if (try > TRIES_MAX / 2)
+        return status;
+    usleep(100 * 1000);
+    return OK;
+}
+
+/* Decides anew after a conflict with another node or a lost connection, a bounded number of times. What is UNKNOWN is never tried again. */
+static enum status try_postgres(struct batch *batch)
+{
+    enum status status = RETRY;
+    for (int try = 0; try < TRIES_MAX; try++) {
+        status = batch->engine->store->lost ? RETRY : attempt_postgres(batch);
+        if (status == OK || status == UNKNOWN)
+            return status;
+        atomic_fetch_add(&batch->engine->counts.retries, 1);
+        enum status recovered = recover(batch, status, try);
+        if (recovered != OK)
+            return recovered;
+    }
+    return status;
+}
+
+/* ---- answering ---- */
+
+/* Answers point into the batch's memory; what the caller needs is copied into its own. */
+static bool keep_answer(struct engine_command *command)
+{
+    struct ledger_answer *answer = &command->answer;
+    struct bytes *texts[] = {&answer->result, &answer->error, &answer->key, &answer->workflow};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        bool needed = texts[i] != &answer->result || answer->verdict == VERDICT_REPLAY;
+        *texts[i] = needed && texts[i]->at != NULL ? arena_dup(command->arena, *texts[i]) : BYTES_NONE;
+    }
+    if (answer->differs_count == 0)
+        return true;
+    struct bytes *differs = arena_zalloc(command->arena, answer->differs_count, sizeof *differs);
+    for (size_t i = 0; differs != NULL && i < answer->differs_count; i++)
+        differs[i] = arena_dup(command->arena, answer->differs[i]);
+    answer->differs = differs;
+    return differs != NULL && !command->arena->failed;
+}
+
+static bool has_to_wait(struct engine *engine, struct engine_command *command)
+{
+    if (command->answer.verdict != VERDICT_IN_PROGRESS || command->wait_us <= 0 || atomic_load(&engine->draining))
+        return false;
+    if (command->gone != NULL && atomic_load(command->gone))
+        return false;
+    int64_t now = engine->env->boot_us(engine->env);
+    if (command->waited_until_us == 0)
+        command->waited_until_us = now + command->wait_us;
+    return now < command->waited_until_us;
+}
+
+static bool is_suppressed(const struct engine_command *command)
+{
+    enum ledger_verdict would = command->answer.would;
+    return command->write == NULL && would != VERDICT_PROCEED && would != VERDICT_DONE && would != VERDICT_NOT_FOUND;
+}
+
+/* In the same batch, behind this claim, the holder may have let go: then there is nothing to wait for. */
+static void park(struct batch *batch, struct engine_command *command, struct engine_command **woken)
+{
+    const struct intent *intent = intent_of(batch, command);
+    if (intent->row.state == STATE_CLAIMED || intent->row.state == STATE_SENT) {
+        waiting_park(batch->engine, command);
+        return;
+    }
+    command->next = *woken;
+    *woken = command;
+}
+
+static void answer_one(struct batch *batch, struct engine_command *command, struct engine_command **woken)
+{
+    struct engine *engine = batch->engine;
+    if (command->status == OK && command->write == NULL) {
+        if (has_to_wait(engine, command)) {
+            park(batch, command, woken);
+            return;
+        }
+        atomic_fetch_add(&engine->counts.verdicts[command->answer.verdict], 1);
+        if (is_suppressed(command)) {
+            atomic_fetch_add(&engine->counts.suppressed, 1);
+            suppressions_note(&engine->suppressions, &command->ledger, &command->answer, engine->env->boot_us(engine->env));
+        }
+        if (!keep_answer(command))
+            command->status = why_set(&command->why, FULL, "no memory for the answer");
+    }
+    command->done(command);
+}
+
+static void answer_settled(struct batch *batch, struct engine_command **woken)
+{
+    size_t left = 0;
+    for (size_t i = 0; i < batch->count; i++) {
+        if (batch->commands[i]->settled)
+            answer_one(batch, batch->commands[i], woken);
+        else
+            batch->commands[left++] = batch->commands[i];
+    }
+    batch->count = left;
+}
+
+static void fail_all(struct batch *batch, enum status status)
+{
+    atomic_fetch_add(&batch->engine->counts.failures, 1);
+    for (size_t i = 0; i < batch->count; i++) {
+        batch->commands[i]->status = status;
+        batch->commands[i]->why = batch->why;
+        batch->commands[i]->done(batch->commands[i]);
+    }
+}
+
+/* Wakes those who waited for an intent that moved; they are decided in a batch of their own. */
+static void wake_waiters(struct batch *batch, struct engine_command **ret_woken)
+{
+    for (size_t i = 0; i < batch->intent_count; i++)
+        if (batch->intents[i]->dirty || batch->intents[i]->fresh)
+            waiting_wake(batch->engine, batch->intents[i]->row.id, ret_woken);
+}
+
+static void note_failure(struct engine *engine, enum status status, const struct why *why)
+{
+    LOG(LOG_ERROR, "a batch could not be written", LOG_CSTR("status", status_name(status)), LOG_CSTR("why", why->text));
+    if (status == FULL && engine->postgres_url == NULL) {
+        store_reserve_release(engine->data_dir);
+        engine_set_intake(engine, INTAKE_FINISHING, why);
+    } else {
+        engine_set_intake(engine, INTAKE_CLOSED, why);
+    }
+}
+
+static enum status decide(struct batch *batch, struct engine_command **woken)
+{
+    struct engine *engine = batch->engine;
+    if (engine->postgres_url == NULL)
+        return attempt_sqlite(batch);
+    if (!engine->store->lost && look_postgres(batch) == OK)
+        answer_settled(batch, woken);
+    bool flush = suppressions_are_due(&engine->suppressions, engine->env->boot_us(engine->env));
+    return batch->count > 0 || flush ? try_postgres(batch) : OK;
+}
+
+static void run_woken(struct engine *engine, struct engine_command *woken)
+{
+    struct engine_command *commands[ENGINE_BATCH_MAX];
+    while (woken != NULL) {
+        size_t count = 0;
+        for (; woken != NULL && count < ENGINE_BATCH_MAX; woken = woken->next)
+            commands[count++] = woken;
+        batch_run(engine, commands, count);
+    }
+}
+
+void batch_run(struct engine *engine, struct engine_command **commands, size_t count)
+{
+    struct batch batch = {.engine = engine, .commands = commands, .count = count};
+    atomic_fetch_add(&engine->counts.batches, 1);
+    struct engine_command *woken = NULL;
+    enum status status = decide(&batch, &woken);
+    if (status != OK) {
+        note_failure(engine, status, &batch.why);
+        fail_all(&batch, status);
+        run_woken(engine, woken);
+        return;
+    }
+    if (atomic_load(&engine->intake) != INTAKE_OPEN && batch.audit.count > 0 && engine->postgres_url != NULL)
+        engine_set_intake(engine, INTAKE_OPEN, NULL);
+    wake_waiters(&batch, &woken);
+    answer_settled(&batch, &woken);
+    run_woken(engine, woken);
+}

@@ -1,0 +1,105 @@
+/*
+ * engine: the writer, the readers and the timers. Every change to the data goes through here.
+ *
+ * One writer thread owns the write connection. It takes the whole queue of commands, loads what they are about, decides each (ledger/), writes
+ * everything with one COMMIT and one fsync, and only then answers them all: group commit without any delay, because a batch forms
+ * while the one before it is being synced. One reader thread serves lists and look-ups from its own connection.
+ * Both threads are loops around step functions (engine_step), so that a simulator can run the same code in one thread.
+ *
+ * Promises: a command is answered once. Answered OK ⇒ durable. A batch that failed changed nothing, or its answer is UNKNOWN.
+ * When the disk is full, claims are refused with that reason while work already accepted is finished from the reserve; intake opens again by itself.
+ * A claim with `wait_us` is kept until its intent is settled or free, at most that long (single flight).
+ */
+#ifndef SEMEL_ENGINE_ENGINE_H
+#define SEMEL_ENGINE_ENGINE_H
+
+#include <stdatomic.h>
+
+#include "env/env.h"
+#include "ledger/ledger.h"
+#include "store/store.h"
+
+#define ENGINE_BATCH_MAX 1024
+#define ENGINE_PEPPER_SIZE 32
+
+struct engine;
+
+/* Something to be written. The submitter owns it until engine_submit() and again when `done` is called, on the writer thread. */
+struct engine_command {
+    struct ledger_command ledger;
+    /* Instead of a ledger command: writes what it likes in the batch's transaction and adds its audit rows. Runs again if the batch is tried again. */
+    enum status (*write)(struct store *store, struct ledger *ledger, struct engine_command *command, struct why *why);
+    int64_t wait_us;          /* claims: how long to wait for the holder */
+    const atomic_bool *gone;  /* the client left: stop waiting; may be NULL */
+    struct arena *arena;      /* answers are put here; untouched by others while the engine has the command */
+    void (*done)(struct engine_command *command);
+    void *user;
+
+    enum status status; /* OK: `answer` holds. INVALID, CONFLICT: `write` said so. Others: the storage could not; `why` says it */
+    struct why why;
+    struct ledger_answer answer;
+
+    /* the engine's own */
+    struct engine_command *next;
+    int64_t waited_until_us; /* boot clock; 0 before the first look */
+    int64_t look_again_us;
+    bool settled;
+};
+
+/* Something to be read, on the reader thread with its own connection. */
+struct engine_read {
+    enum status (*read)(struct store *store, struct engine_read *read, struct why *why);
+    void (*done)(struct engine_read *read); /* on the reader thread */
+    void *user;
+    enum status status;
+    struct why why;
+    struct engine_read *next;
+};
+
+struct engine_config {
+    struct env *env;
+    const char *data_dir;     /* SQLite when `postgres_url` is NULL */
+    const char *postgres_url;
+};
+
+enum engine_intake { INTAKE_OPEN, INTAKE_FINISHING, INTAKE_CLOSED };
+
+struct engine_counts {
+    _Atomic uint64_t verdicts[VERDICT_NOT_FOUND + 1];
+    _Atomic uint64_t batches, commands, commits, retries, failures, lapsed, expired, suppressed;
+    _Atomic int64_t waiting, queued, unknown_seen;
+};
+
+/* Opens the data (making it when new), brings the schema up to date, loads the chain. Does not start threads. */
+CHECKED enum status engine_open(const struct engine_config *config, struct engine **ret_engine, struct why *why);
+
+/* Starts the writer and the reader thread. */
+CHECKED enum status engine_start(struct engine *engine, struct why *why);
+
+/* From now on nobody waits: waiting claims are answered with what is known. Before a stop. */
+void engine_drain(struct engine *engine);
+
+/* Finishes what was submitted, answers waiting claims, writes what is left, closes the data. */
+void engine_close(struct engine *engine);
+
+void engine_submit(struct engine *engine, struct engine_command *command);
+void engine_submit_read(struct engine *engine, struct engine_read *read);
+
+/* One turn of the writer on these commands (may be NULL), with the timers that are due; says when to come again (boot clock). */
+int64_t engine_step(struct engine *engine, struct engine_command *commands);
+
+struct bytes engine_pepper(const struct engine *engine);
+const struct engine_counts *engine_counts(const struct engine *engine);
+struct env *engine_env(const struct engine *engine);
+bool engine_is_postgres(const struct engine *engine);
+
+/* How the intake stands; `ret_why` (may be NULL) gets the reason when it is not open. Any thread. */
+enum engine_intake engine_intake(struct engine *engine, struct why *ret_why);
+
+/* Wall time of `run_us` as seen now; for showing leases. Any thread. */
+int64_t engine_to_wall(struct engine *engine, int64_t run_us);
+
+/* The write store, for set-up before engine_start() and for tests. */
+struct store *engine_store(struct engine *engine);
+
+#endif

@@ -1,0 +1,92 @@
+/* engine_own: what the files of engine/ share. */
+#ifndef SEMEL_ENGINE_ENGINE_OWN_H
+#define SEMEL_ENGINE_ENGINE_OWN_H
+
+#include <pthread.h>
+
+#include "engine/engine.h"
+
+#define PARKED_BUCKETS 1024
+#define SUPPRESSED_MAX 4096
+#define BATCH_ARENA_MAX (512u << 20)
+
+/* A duplicate that was answered without a transition, counted until it is written. */
+struct suppressed {
+    int64_t intent;
+    enum ledger_verdict verdict;
+    int64_t policy, count, fence;
+    struct bytes space, actor, reason, detail;
+};
+
+struct suppressions {
+    struct arena arena;
+    struct suppressed at[SUPPRESSED_MAX];
+    uint16_t slots[SUPPRESSED_MAX * 2]; /* open addressing, index + 1 */
+    size_t count;
+    int64_t oldest_us; /* boot clock of the first one; 0 when empty */
+};
+
+struct engine {
+    struct env *env;
+    char *data_dir, *postgres_url;
+    struct store *store;
+    struct store *read_store;
+
+    /* the writer's own */
+    struct arena arena; /* of the batch */
+    struct id_source ids;
+    struct audit_chain chain;
+    uint8_t pepper[ENGINE_PEPPER_SIZE];
+    int64_t run_base_us, boot_base_us; /* SQLite: run = run_base + (boot - boot_base) */
+    bool may_have_tombstones;
+    struct engine_command *parked[PARKED_BUCKETS];
+    size_t parked_count;
+    int64_t parked_look_us; /* the earliest look_again_us */
+    struct suppressions suppressions;
+    int64_t lapse_due_us, expire_due_us, intake_due_us;
+
+    /* shared */
+    _Atomic int64_t clock_offset_us; /* PostgreSQL: server clock minus boot clock */
+    _Atomic int intake;
+    pthread_mutex_t intake_lock;
+    struct why intake_why;
+    struct engine_counts counts;
+
+    pthread_mutex_t lock;
+    pthread_cond_t wake;
+    struct engine_command *queue_first, **queue_last;
+    bool stopping, started;
+    atomic_bool draining;
+    pthread_t writer;
+
+    pthread_mutex_t read_lock;
+    pthread_cond_t read_wake;
+    struct engine_read *read_first, **read_last;
+    bool read_stopping;
+    pthread_t reader;
+};
+
+/* engine.c */
+struct ledger_now engine_now(struct engine *engine);
+void engine_set_intake(struct engine *engine, enum engine_intake intake, const struct why *why);
+CHECKED enum status engine_connect(struct engine *engine, int lane, struct why *why);
+
+/* batch.c: decides and writes these commands; every one is answered, or handed to `park` to wait. */
+void batch_run(struct engine *engine, struct engine_command **commands, size_t count);
+
+/* waiting.c */
+void waiting_park(struct engine *engine, struct engine_command *command);
+/* Takes out those whose intent is `intent`; appends them to *list. */
+void waiting_wake(struct engine *engine, int64_t intent, struct engine_command **list);
+/* Takes out those that are due to look again. */
+void waiting_due(struct engine *engine, int64_t boot_us, bool all, struct engine_command **list);
+
+/* suppress.c */
+void suppressions_init(struct suppressions *suppressions);
+void suppressions_note(struct suppressions *suppressions, const struct ledger_command *command, const struct ledger_answer *answer,
+                       int64_t boot_us);
+bool suppressions_are_due(const struct suppressions *suppressions, int64_t boot_us);
+void suppressions_write(const struct suppressions *suppressions, struct audit_batch *audit);
+void suppressions_clear(struct suppressions *suppressions);
+
+#endif

@@ -1,0 +1,526 @@
+#include "ledger/ledger.h"
+
+#include <stdio.h>
+
+const char *const intent_state_names[] = {"pending", "claimed", "sent", "confirmed", "refused", "unknown", NULL};
+const char *const ledger_op_names[] = {"claim", "sent", "confirm", "fail", "extend", "release", "lapse", "expire", NULL};
+const char *const ledger_verdict_names[] = {"proceed", "replay",  "in_progress", "outcome_unknown", "key_reused",   "refused",
+                                            "expired", "done",    "fenced",      "differs",         "already_sent", "not_found",
+                                            NULL};
+
+#define BIT(state) (1u << (state))
+
+/* Which moves exist. A move to the same state is a longer lease, or a free intent that turns out to be ambiguous. */
+static const unsigned allowed_moves[STATE_COUNT] = {
+    [STATE_PENDING] = BIT(STATE_PENDING) | BIT(STATE_CLAIMED) | BIT(STATE_SENT) | BIT(STATE_CONFIRMED) | BIT(STATE_REFUSED) |
+                      BIT(STATE_UNKNOWN),
+    [STATE_CLAIMED] = BIT(STATE_CLAIMED) | BIT(STATE_SENT) | BIT(STATE_CONFIRMED) | BIT(STATE_REFUSED) | BIT(STATE_PENDING) |
+                      BIT(STATE_UNKNOWN),
+    [STATE_SENT] = BIT(STATE_SENT) | BIT(STATE_CONFIRMED) | BIT(STATE_REFUSED) | BIT(STATE_PENDING) | BIT(STATE_UNKNOWN),
+    [STATE_UNKNOWN] = BIT(STATE_CONFIRMED) | BIT(STATE_REFUSED) | BIT(STATE_PENDING),
+    [STATE_CONFIRMED] = 0,
+    [STATE_REFUSED] = 0,
+};
+
+void ledger_key_hash(struct bytes pepper, struct bytes space, struct bytes workflow, struct bytes key, uint8_t ret_h[KEY_HASH_SIZE])
+{
+    const struct bytes parts[] = {pepper, BYTES("semel-key-1"), space, workflow, key};
+    struct hash hash = hash_parts(parts, sizeof parts / sizeof *parts);
+    memcpy(ret_h, hash.at, KEY_HASH_SIZE);
+}
+
+static bool is_held(int64_t state)
+{
+    return state == STATE_CLAIMED || state == STATE_SENT;
+}
+
+bool ledger_is_settled(const struct intent *intent)
+{
+    return intent->exists && (intent->row.state == STATE_CONFIRMED || intent->row.state == STATE_REFUSED);
+}
+
+/* ---- the audit row ---- */
+
+static bool column_changed(const struct query_column *column, const char *before, const char *after)
+{
+    if (column->type == COLUMN_INT)
+        return *(const int64_t *)(before + column->offset) != *(const int64_t *)(after + column->offset);
+    const struct bytes *a = (const struct bytes *)(before + column->offset), *b = (const struct bytes *)(after + column->offset);
+    return (a->at == NULL) != (b->at == NULL) || !bytes_eq(*a, *b);
+}
+
+static void write_column(struct json_out *out, const struct query_column *column, const char *row)
+{
+    json_name(out, column->name);
+    if (column->type == COLUMN_INT) {
+        json_i64(out, *(const int64_t *)(row + column->offset));
+        return;
+    }
+    const struct bytes *bytes = (const struct bytes *)(row + column->offset);
+    if (column->type == COLUMN_TEXT) {
+        json_text(out, *bytes);
+        return;
+    }
+    char hex[2 * HASH_SIZE];
+    ASSERT(bytes->len <= HASH_SIZE);
+    bytes_to_hex(*bytes, hex);
+    json_text(out, (struct bytes){hex, 2 * bytes->len});
+}
+
+/* The columns that changed since the last row, by name, with their new values. `id`, `state` and `fence` have columns of their own. */
+static struct bytes changes_of(struct intent *intent, struct arena *arena)
+{
+    struct buf buf;
+    buf_init(&buf, 64 << 10);
+    struct json_out out = json_out_to(&buf);
+    json_open(&out, '{');
+    for (size_t i = 0; i < INTENT_ADD.param_count; i++) {
+        const struct query_column *column = &INTENT_ADD.params[i];
+        bool own = column->offset == offsetof(struct row_intent, id) || column->offset == offsetof(struct row_intent, state) ||
+                   column->offset == offsetof(struct row_intent, fence);
+        if (!own && column_changed(column, (const char *)&intent->before, (const char *)&intent->row))
+            write_column(&out, column, (const char *)&intent->row);
+    }
+    json_close(&out, '}');
+    struct bytes detail = buf.failed ? BYTES_NONE : arena_dup(arena, buf_bytes(&buf));
+    buf_release(&buf);
+    intent->before = intent->row;
+    return detail;
+}
+
+static void record(struct ledger *ledger, struct intent *intent, const struct ledger_command *command, const char *reason)
+{
+    struct row_decision *row = audit_add(ledger->audit);
+    if (row == NULL)
+        return;
+    row->space = intent->row.space;
+    row->kind = bytes_of(ledger_op_names[command->op]);
+    row->intent = intent->row.id;
+    row->fence = intent->row.fence;
+    row->state = intent->row.state;
+    row->policy = command->policy;
+    row->body = intent->row.result;
+    row->actor = command->actor;
+    row->reason = bytes_of(reason);
+    row->detail = changes_of(intent, ledger->arena);
+    if (row->detail.at == NULL)
+        ledger->audit->failed = true;
+}
+
+/* ---- moving ---- */
+
+static void set_settled(struct ledger *ledger, struct intent *intent)
+{
+    intent->row.settled = ledger->now.wall_us;
+    intent->row.expires = ledger->now.run_us + intent->row.keep_us;
+}
+
+/* The only place that changes a state; it also writes the audit row. */
+static void intent_move(struct ledger *ledger, struct intent *intent, enum intent_state to, const struct ledger_command *command,
+                        const char *reason)
+{
+    if (!intent->fresh)
+        ASSERT((allowed_moves[intent->row.state] & BIT(to)) != 0);
+    intent->row.state = to;
+    if (!is_held(to))
+        intent->row.lease_until = 0;
+    if (to == STATE_CONFIRMED || to == STATE_REFUSED)
+        set_settled(ledger, intent);
+    else if (to != STATE_UNKNOWN)
+        intent->row.settled = intent->row.expires = 0;
+    intent->dirty = true;
+    record(ledger, intent, command, reason);
+}
+
+static void set_sent(struct ledger *ledger, struct intent *intent)
+{
+    if (intent->row.first_sent != 0)
+        return;
+    intent->row.first_sent = ledger->now.wall_us;
+    intent->row.first_sent_run = ledger->now.run_us;
+}
+
+static void forget_sent(struct intent *intent)
+{
+    intent->row.first_sent = intent->row.first_sent_run = intent->row.ambiguous = 0;
+}
+
+/* How long ago it may first have left, by whichever clock says longer: this decides whether the destination may have forgotten our key. */
+static int64_t age_at_most(const struct ledger *ledger, const struct intent *intent)
+{
+    int64_t wall = ledger->now.wall_us - intent->row.first_sent, run = ledger->now.run_us - intent->row.first_sent_run;
+    return wall > run ? wall : run;
+}
+
+/* The destination deduplicates on our key, and surely still remembers it: stop at two thirds of its window. */
+static bool retry_is_deduplicated(const struct ledger *ledger, const struct intent *intent)
+{
+    return intent->row.capability == CAPABILITY_IDEMPOTENT && age_at_most(ledger, intent) < intent->row.window_us / 3 * 2;
+}
+
+/* It may have happened. Who may act again is decided here and nowhere else. */
+static void move_ambiguous(struct ledger *ledger, struct intent *intent, const struct ledger_command *command)
+{
+    bool lapse = command->op != OP_FAIL;
+    intent->row.ambiguous = 1;
+    if (retry_is_deduplicated(ledger, intent)) {
+        intent_move(ledger, intent, STATE_PENDING, command, lapse ? "lapsed_after_sent_deduplicated" : "unknown_deduplicated");
+        return;
+    }
+    bool no_help = intent->row.capability == CAPABILITY_NONE;
+    if (no_help && intent->row.on_unknown == ON_UNKNOWN_RETRY) {
+        intent_move(ledger, intent, STATE_PENDING, command, lapse ? "lapsed_after_sent_may_repeat" : "unknown_may_repeat");
+        return;
+    }
+    if (no_help && intent->row.on_unknown == ON_UNKNOWN_SKIP)
+        set_settled(ledger, intent);
+    intent_move(ledger, intent, STATE_UNKNOWN, command, lapse ? "lapsed_after_sent" : "holder_cannot_tell");
+}
+
+/* A lease that ran out takes effect before anything else is decided, whoever notices it first. */
+static void lapse_if_due(struct ledger *ledger, struct intent *intent, const struct ledger_command *command)
+{
+    if (!intent->exists || !is_held(intent->row.state) || intent->row.lease_until > ledger->now.run_us)
+        return;
+    struct ledger_command lapse = *command;
+    lapse.op = OP_LAPSE;
+    lapse.actor = BYTES("semel");
+    if (intent->row.state == STATE_CLAIMED)
+        intent_move(ledger, intent, STATE_PENDING, &lapse, "lapsed_before_sent");
+    else
+        move_ambiguous(ledger, intent, &lapse);
+}
+
+/* ---- answers ---- */
+
+static int64_t to_wall(const struct ledger *ledger, int64_t run_us)
+{
+    return run_us == 0 ? 0 : ledger->now.wall_us + (run_us - ledger->now.run_us);
+}
+
+static void answer(struct ledger *ledger, const struct intent *intent, enum ledger_verdict verdict, struct ledger_answer *ret)
+{
+    *ret = (struct ledger_answer){
+        .verdict = verdict,
+        .would = verdict,
+        .intent = intent->row.id,
+        .fence = intent->row.fence,
+        .state = (enum intent_state)intent->row.state,
+        .lease_until_us = to_wall(ledger, intent->row.lease_until),
+        .settled_us = intent->row.settled,
+        .expires_us = to_wall(ledger, intent->row.expires),
+        .result = intent->result,
+        .error = intent->row.error,
+        .key = intent->row.key,
+        .workflow = intent->row.workflow,
+    };
+    if (is_held(intent->row.state))
+        ret->retry_after_us = intent->row.lease_until - ledger->now.run_us;
+}
+
+/* In shadow mode what would have been refused goes ahead, and the answer says what would have happened. */
+static void let_through(enum ledger_verdict instead, int64_t lease_until_us, struct ledger_answer *ret)
+{
+    ret->would = ret->verdict;
+    ret->verdict = instead;
+    ret->shadow = true;
+    ret->lease_until_us = lease_until_us;
+}
+
+/* ---- claim ---- */
+
+static void take_rules(struct intent *intent, const struct ledger_command *command)
+{
+    struct row_intent *row = &intent->row;
+    row->lease_us = command->lease_us;
+    row->keep_us = command->keep_us;
+    row->tombstone_us = command->tombstone_us;
+    row->window_us = command->window_us;
+    row->attempts_max = command->attempts_max;
+    row->capability = command->capability;
+    row->on_unknown = command->on_unknown;
+    row->two_phase = command->two_phase;
+    row->shadow = command->shadow;
+    row->run = command->run;
+    row->thread = command->thread;
+    row->action = command->action;
+}
+
+static void give_claim(struct ledger *ledger, struct intent *intent, const struct ledger_command *command, const char *reason)
+{
+    take_rules(intent, command);
+    intent->row.fence++;
+    intent->row.attempts++;
+    intent->row.lease_until = ledger->now.run_us + command->lease_us;
+    if (!command->two_phase)
+        set_sent(ledger, intent);
+    intent_move(ledger, intent, command->two_phase ? STATE_CLAIMED : STATE_SENT, command, reason);
+}
+
+static void create(struct ledger *ledger, struct intent *intent, const struct ledger_command *command)
+{
+    memcpy(intent->h, command->h, KEY_HASH_SIZE);
+    intent->row = (struct row_intent){
+        .id = id_next(ledger->ids, ledger->now.wall_us),
+        .h = {(const char *)intent->h, KEY_HASH_SIZE},
+        .space = command->space,
+        .workflow = command->workflow,
+        .key = command->key,
+        .fingerprint = hash_bytes(&command->fingerprint.whole),
+        .fingerprint_version = FINGERPRINT_VERSION,
+        .fields = command->fingerprint.fields,
+        .created = ledger->now.wall_us,
+    };
+    intent->before = (struct row_intent){0};
+    intent->exists = intent->fresh = true;
+    intent->buried = false;
+    give_claim(ledger, intent, command, "first");
+}
+
+static bool same_contents(const struct intent *intent, const struct ledger_command *command)
+{
+    return intent->row.fingerprint_version != FINGERPRINT_VERSION ||
+           bytes_eq(intent->row.fingerprint, hash_bytes(&command->fingerprint.whole));
+}
+
+static void answer_reused(struct ledger *ledger, const struct intent *intent, const struct ledger_command *command,
+                          struct ledger_answer *ret)
+{
+    answer(ledger, intent, VERDICT_KEY_REUSED, ret);
+    struct why why;
+    if (fingerprint_differs(intent->row.fields, command->fingerprint.fields, ledger->arena, &ret->differs, &ret->differs_count, &why) != OK)
+        ledger->audit->failed = true;
+}
+
+/* Nobody holds it. Before it is given out again: are there attempts left, and is a repetition still harmless? */
+static void claim_pending(struct ledger *ledger, struct intent *intent, const struct ledger_command *command, struct ledger_answer *ret)
+{
+    struct row_intent *row = &intent->row;
+    bool horizon = row->ambiguous && row->capability == CAPABILITY_IDEMPOTENT && !retry_is_deduplicated(ledger, intent);
+    bool exhausted = row->attempts >= command->attempts_max;
+    if (!horizon && !exhausted) {
+        give_claim(ledger, intent, command, row->ambiguous ? "again_may_have_happened" : "again");
+        answer(ledger, intent, VERDICT_PROCEED, ret);
+        return;
+    }
+    if (row->ambiguous) {
+        intent_move(ledger, intent, STATE_UNKNOWN, command, horizon ? "destination_may_have_forgotten_the_key" : "attempts_exhausted");
+        answer(ledger, intent, VERDICT_OUTCOME_UNKNOWN, ret);
+        return;
+    }
+    row->error = BYTES("all attempts are used up and none had an effect");
+    intent_move(ledger, intent, STATE_REFUSED, command, "attempts_exhausted");
+    answer(ledger, intent, VERDICT_REFUSED, ret);
+}
+
+static void claim_existing(struct ledger *ledger, struct intent *intent, const struct ledger_command *command, struct ledger_answer *ret)
+{
+    if (!same_contents(intent, command)) {
+        answer_reused(ledger, intent, command, ret);
+        return;
+    }
+    switch ((enum intent_state)intent->row.state) {
+    case STATE_PENDING:
+        claim_pending(ledger, intent, command, ret);
+        return;
+    case STATE_CLAIMED:
+    case STATE_SENT:
+        answer(ledger, intent, VERDICT_IN_PROGRESS, ret);
+        return;
+    case STATE_CONFIRMED:
+        answer(ledger, intent, VERDICT_REPLAY, ret);
+        return;
+    case STATE_REFUSED:
+        answer(ledger, intent, VERDICT_REFUSED, ret);
+        return;
+    case STATE_UNKNOWN:
+        answer(ledger, intent, VERDICT_OUTCOME_UNKNOWN, ret);
+        return;
+    case STATE_COUNT:
+        break;
+    }
+    ASSERT(intent->row.state < STATE_COUNT);
+}
+
+static void claim(struct ledger *ledger, struct intent *intent, const struct ledger_command *command, struct ledger_answer *ret)
+{
+    bool buried = intent->buried && !intent->exists;
+    if (buried && !command->shadow) {
+        answer(ledger, intent, VERDICT_EXPIRED, ret);
+        ret->settled_us = intent->buried_settled;
+        ret->state = (enum intent_state)intent->buried_state;
+        ret->key = command->key;
+        ret->workflow = command->workflow;
+        return;
+    }
+    if (!intent->exists) {
+        create(ledger, intent, command);
+        answer(ledger, intent, VERDICT_PROCEED, ret);
+        if (buried) {
+            ret->would = VERDICT_EXPIRED;
+            ret->shadow = true;
+        }
+        return;
+    }
+    claim_existing(ledger, intent, command, ret);
+    if (command->shadow && ret->verdict != VERDICT_PROCEED)
+        let_through(VERDICT_PROCEED, ledger->now.wall_us + command->lease_us, ret);
+}
+
+/* ---- what a holder says ---- */
+
+static void say_sent(struct ledger *ledger, struct intent *intent, const struct ledger_command *command, struct ledger_answer *ret)
+{
+    int64_t state = intent->row.state;
+    if (state != STATE_CLAIMED && state != STATE_SENT) {
+        answer(ledger, intent, VERDICT_FENCED, ret);
+        return;
+    }
+    bool again = state == STATE_SENT && intent->row.two_phase;
+    if (!again) {
+        intent->row.two_phase = 1; /* from here on the holder has said so itself */
+        set_sent(ledger, intent);
+        intent_move(ledger, intent, STATE_SENT, command, "before_the_act");
+    }
+    answer(ledger, intent, VERDICT_DONE, ret);
+    ret->again = again;
+}
+
+static void say_confirm(struct ledger *ledger, struct intent *intent, const struct ledger_command *command, struct ledger_answer *ret)
+{
+    if (intent->row.state == STATE_CONFIRMED) {
+        bool same = bytes_eq(intent->result, command->result);
+        answer(ledger, intent, same ? VERDICT_DONE : VERDICT_DIFFERS, ret);
+        ret->again = same;
+        return;
+    }
+    if (intent->row.state == STATE_REFUSED) {
+        answer(ledger, intent, VERDICT_FENCED, ret);
+        return;
+    }
+    const char *reason = intent->row.state == STATE_SENT      ? "holder_confirmed"
+                         : intent->row.state == STATE_UNKNOWN ? "late_confirm_settles_unknown"
+                         : intent->row.state == STATE_PENDING ? "late_confirm_before_anyone_else"
+                                                              : "confirmed_without_sent";
+    set_sent(ledger, intent);
+    intent->result = command->result;
+    intent->result_new = intent->row.result = id_next(ledger->ids, ledger->now.wall_us);
+    intent->row.error = BYTES_NONE;
+    intent_move(ledger, intent, STATE_CONFIRMED, command, reason);
+    answer(ledger, intent, VERDICT_DONE, ret);
+}
+
+static void fail_without_effect(struct ledger *ledger, struct intent *intent, const struct ledger_command *command)
+{
+    if (!intent->row.ambiguous || intent->row.state == STATE_UNKNOWN)
+        forget_sent(intent);
+    if (!command->final)
+        intent_move(ledger, intent, STATE_PENDING, command, "no_effect");
+    else if (intent->row.ambiguous)
+        intent_move(ledger, intent, STATE_UNKNOWN, command, "final_but_an_earlier_attempt_may_have_happened");
+    else
+        intent_move(ledger, intent, STATE_REFUSED, command, "no_effect_final");
+}
+
+static void say_fail(struct ledger *ledger, struct intent *intent, const struct ledger_command *command, struct ledger_answer *ret)
+{
+    int64_t state = intent->row.state;
+    if (state == STATE_CONFIRMED) {
+        answer(ledger, intent, VERDICT_FENCED, ret);
+        return;
+    }
+    bool said = command->effect_unknown ? state == STATE_UNKNOWN || (state == STATE_PENDING && intent->row.ambiguous)
+                                        : state == STATE_PENDING && !command->final;
+    if (state == STATE_REFUSED || said) { /* a repetition of what was said: harmless */
+        answer(ledger, intent, VERDICT_DONE, ret);
+        ret->again = true;
+        return;
+    }
+    intent->row.error = command->error;
+    if (!command->effect_unknown)
+        fail_without_effect(ledger, intent, command);
+    else
+        move_ambiguous(ledger, intent, command);
+    answer(ledger, intent, VERDICT_DONE, ret);
+}
+
+static void say_extend(struct ledger *ledger, struct intent *intent, const struct ledger_command *command, struct ledger_answer *ret)
+{
+    if (!is_held(intent->row.state)) {
+        answer(ledger, intent, VERDICT_FENCED, ret);
+        return;
+    }
+    intent->row.lease_us = command->lease_us > 0 ? command->lease_us : intent->row.lease_us;
+    intent->row.lease_until = ledger->now.run_us + intent->row.lease_us;
+    intent_move(ledger, intent, (enum intent_state)intent->row.state, command, "heartbeat");
+    answer(ledger, intent, VERDICT_DONE, ret);
+}
+
+static void say_release(struct ledger *ledger, struct intent *intent, const struct ledger_command *command, struct ledger_answer *ret)
+{
+    int64_t state = intent->row.state;
+    if (state == STATE_PENDING) {
+        answer(ledger, intent, VERDICT_DONE, ret);
+        ret->again = true;
+        return;
+    }
+    if (!is_held(state)) {
+        answer(ledger, intent, VERDICT_FENCED, ret);
+        return;
+    }
+    if (state == STATE_SENT && intent->row.two_phase) {
+        answer(ledger, intent, VERDICT_ALREADY_SENT, ret);
+        return;
+    }
+    if (!intent->row.ambiguous)
+        forget_sent(intent);
+    intent_move(ledger, intent, STATE_PENDING, command, "released");
+    answer(ledger, intent, VERDICT_DONE, ret);
+}
+
+static void holder_says(struct ledger *ledger, struct intent *intent, const struct ledger_command *command, struct ledger_answer *ret)
+{
+    static void (*const says[])(struct ledger *, struct intent *, const struct ledger_command *, struct ledger_answer *) = {
+        [OP_SENT] = say_sent, [OP_CONFIRM] = say_confirm, [OP_FAIL] = say_fail, [OP_EXTEND] = say_extend, [OP_RELEASE] = say_release,
+    };
+    if (!intent->exists || !bytes_eq(intent->row.space, command->space)) {
+        *ret = (struct ledger_answer){.verdict = VERDICT_NOT_FOUND, .would = VERDICT_NOT_FOUND};
+        return;
+    }
+    if (command->fence != intent->row.fence)
+        answer(ledger, intent, VERDICT_FENCED, ret);
+    else
+        says[command->op](ledger, intent, command, ret);
+    if (intent->row.shadow && ret->verdict != VERDICT_DONE)
+        let_through(VERDICT_DONE, ret->lease_until_us, ret);
+}
+
+/* ---- what time says ---- */
+
+static void expire(struct ledger *ledger, struct intent *intent, const struct ledger_command *command, struct ledger_answer *ret)
+{
+    bool due = intent->exists && intent->row.expires > 0 && intent->row.expires <= ledger->now.run_us;
+    *ret = (struct ledger_answer){.verdict = due ? VERDICT_DONE : VERDICT_NOT_FOUND};
+    if (!due)
+        return;
+    ASSERT(!is_held(intent->row.state) && intent->row.state != STATE_PENDING);
+    intent->drop = true;
+    intent->exists = false;
+    intent->buried = intent->row.tombstone_us > 0;
+    intent->buried_settled = intent->row.settled;
+    intent->buried_state = intent->row.state;
+    record(ledger, intent, command, "kept_long_enough");
+}
+
+void ledger_apply(struct ledger *ledger, struct intent *intent, const struct ledger_command *command, struct ledger_answer *ret_answer)
+{
+    lapse_if_due(ledger, intent, command);
+    if (command->op == OP_CLAIM)
+        claim(ledger, intent, command, ret_answer);
+    else if (command->op == OP_EXPIRE)
+        expire(ledger, intent, command, ret_answer);
+    else if (command->op == OP_LAPSE)
+        answer(ledger, intent, VERDICT_DONE, ret_answer);
+    else
+        holder_says(ledger, intent, command, ret_answer);
+}

@@ -1,0 +1,153 @@
+/*
+ * ledger: does a thing once. An intent is named by (space, workflow, key); the ledger gives it one holder at a time, one result, and an honest `unknown`.
+ *
+ *                claim                     sent                    confirm
+ *   (none) ─────────────────► CLAIMED ─────────────────► SENT ─────────────────► CONFIRMED
+ *                ▲               │ release, lapse          │
+ *                │               ▼                         │ fail(effect none)      ┌──► REFUSED (final)
+ *             PENDING ◄──────────┴─────────────────────────┼────────────────────────┤
+ *                ▲                                         │ lapse, fail(unknown)   └──► PENDING
+ *                └──── the destination deduplicates, ──────┤
+ *                      or on_unknown: retry                └──► UNKNOWN ── confirm / fail(none) with the same fence ──► CONFIRMED / PENDING / REFUSED
+ *
+ *   PENDING   nobody works on it           CONFIRMED  it happened; the result is kept
+ *   CLAIMED   held; nothing has left       REFUSED    it did not and will not happen
+ *   SENT      anything may have happened   UNKNOWN    nobody can tell; a person has to say
+ *
+ * Rules:
+ *  - SENT is durable before the holder acts. A claim without `two_phase` counts as sent from the start.
+ *  - The fence grows by one with each claim; every later call carries it, and one that is not the current fence changes nothing.
+ *  - A lease that ran out before SENT is safely given to the next; one that ran out after it is ambiguous and never given on silently.
+ *  - The same key with other contents is refused and names the fields.
+ *  - CONFIRMED, REFUSED and skipped UNKNOWN expire after `keep` to a tombstone; nothing else ever does.
+ *  - Each move is one row in the audit, with the columns it changed, in the same transaction.
+ *
+ * This file is pure: it works on intents that were loaded and says what to write. It is called by the engine's batch (engine/batch.c), one
+ * thread, which loads before and saves after; nothing else writes the tables `intent`, `body` and `tombstone`.
+ */
+#ifndef SEMEL_LEDGER_LEDGER_H
+#define SEMEL_LEDGER_LEDGER_H
+
+#include "audit/audit.h"
+#include "base/json.h"
+#include "fingerprint/fingerprint.h"
+#include "policy/policy.h"
+#include "queries.h"
+
+#define KEY_HASH_SIZE 16
+
+enum intent_state { STATE_PENDING, STATE_CLAIMED, STATE_SENT, STATE_CONFIRMED, STATE_REFUSED, STATE_UNKNOWN, STATE_COUNT };
+
+extern const char *const intent_state_names[]; /* "pending", …, NULL */
+
+/* The run clock decides leases and expiry, the wall clock is for people; see env/env.h. */
+struct ledger_now {
+    int64_t wall_us, run_us;
+};
+
+/* An intent in memory during one batch. */
+struct intent {
+    struct row_intent row;
+    struct row_intent before;   /* as of the last audit row: the next one says what changed since */
+    uint8_t h[KEY_HASH_SIZE];
+    bool exists;                /* it is in the table, or will be after this batch */
+    bool fresh;                 /* to be inserted */
+    bool dirty;                 /* to be updated */
+    bool drop;                  /* to be deleted, leaving a tombstone */
+    bool buried;                /* only a tombstone is left of it */
+    int64_t buried_settled;
+    int64_t buried_state;
+    struct bytes result;        /* the result's bytes, when loaded or just confirmed */
+    int64_t result_new;         /* the body id to be inserted with `result`, 0 for none */
+    struct intent *next;        /* in the batch's table */
+};
+
+enum ledger_op { OP_CLAIM, OP_SENT, OP_CONFIRM, OP_FAIL, OP_EXTEND, OP_RELEASE, OP_LAPSE, OP_EXPIRE };
+
+extern const char *const ledger_op_names[];
+
+struct ledger_command {
+    enum ledger_op op;
+    struct bytes space, actor;
+    int64_t policy; /* the version of the rules that were applied */
+
+    /* claim */
+    struct bytes workflow, key, run, thread, action;
+    uint8_t h[KEY_HASH_SIZE];
+    struct fingerprint fingerprint;
+    int64_t lease_us, keep_us, tombstone_us, window_us, attempts_max;
+    enum capability capability;
+    enum on_unknown on_unknown;
+    bool two_phase, shadow;
+
+    /* the others */
+    int64_t intent, fence;
+    struct bytes result; /* confirm: JSON, verbatim */
+    struct bytes error;  /* fail */
+    bool effect_unknown, final;
+};
+
+enum ledger_verdict {
+    VERDICT_PROCEED,         /* claim: it is yours */
+    VERDICT_REPLAY,          /* claim: it was done; here is the result */
+    VERDICT_IN_PROGRESS,     /* claim: someone holds it */
+    VERDICT_OUTCOME_UNKNOWN, /* claim: nobody can tell whether it happened */
+    VERDICT_KEY_REUSED,      /* claim: the key was used for something else */
+    VERDICT_REFUSED,         /* claim: it was refused for good */
+    VERDICT_EXPIRED,         /* claim: it was settled long ago; only that is remembered */
+    VERDICT_DONE,            /* the others: so it is */
+    VERDICT_FENCED,          /* the others: you do not hold it any more */
+    VERDICT_DIFFERS,         /* confirm: it was confirmed with another result */
+    VERDICT_ALREADY_SENT,    /* release: it was sent; only confirm or fail can follow */
+    VERDICT_NOT_FOUND,       /* the others: no such intent in this space */
+};
+
+extern const char *const ledger_verdict_names[]; /* also the `kind` of the audit row of a suppressed duplicate */
+
+struct ledger_answer {
+    enum ledger_verdict verdict;
+    bool shadow;               /* shadow mode let it through … */
+    enum ledger_verdict would; /* … although this would have been the answer */
+    bool again;                /* the call was a repetition and changed nothing */
+    int64_t intent, fence;
+    enum intent_state state;
+    int64_t lease_until_us;    /* wall */
+    int64_t retry_after_us;    /* IN_PROGRESS: until the lease ends */
+    int64_t settled_us;        /* wall; when it was confirmed or refused */
+    int64_t expires_us;        /* wall, roughly; 0 for never */
+    struct bytes result, error, key, workflow;
+    struct bytes *differs;     /* KEY_REUSED: names of fields */
+    size_t differs_count;
+};
+
+/* What a batch hands to each step. */
+struct ledger {
+    struct ledger_now now;
+    struct arena *arena;
+    struct id_source *ids;
+    struct audit_batch *audit;
+};
+
+/* The identity of an intent, 16 bytes of SHA-256 over the length-prefixed parts, peppered per installation. */
+void ledger_key_hash(struct bytes pepper, struct bytes space, struct bytes workflow, struct bytes key, uint8_t ret_h[KEY_HASH_SIZE]);
+
+/* Decides one command on its intent, which is changed in memory; transitions are added to the audit batch. Never fails: when memory ends,
+ * audit->failed is set and the batch must not be committed. */
+void ledger_apply(struct ledger *ledger, struct intent *intent, const struct ledger_command *command, struct ledger_answer *ret_answer);
+
+/* True when answering the claim from a plain read is safe: a settled intent cannot change any more. */
+bool ledger_is_settled(const struct intent *intent);
+
+/* ---- loading and saving: see ledger_store.c ---- */
+
+/* Takes a row into memory; copies what it points to into the arena. */
+CHECKED enum status intent_take(struct intent *intent, const struct row_intent *row, struct arena *arena, struct why *why);
+
+/* Writes fresh, changed and dropped intents and new bodies. CONFLICT when another node inserted one of them first. */
+CHECKED enum status intents_save(struct store *store, struct intent *const *intents, size_t count, struct arena *arena, int64_t run_us,
+                                 struct why *why);
+
+/* Folds one audit row into an intent: the log alone rebuilds the ledger. */
+CHECKED enum status intent_fold(struct row_intent *intent, const struct row_decision *decision, struct arena *arena, struct why *why);
+
+#endif

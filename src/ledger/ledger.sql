@@ -1,0 +1,115 @@
+-- shape intent: id i, h b, space t, workflow t, key t, state i, fence i, attempts i, attempts_max i, lease_us i, lease_until i, two_phase i, shadow i, capability i, on_unknown i, window_us i, keep_us i, tombstone_us i, fingerprint b, fingerprint_version i, fields t, run t, thread t, action t, result i, error t, created i, first_sent i, first_sent_run i, ambiguous i, settled i, expires i
+
+-- What a transition may change. The columns that name the intent are not among them.
+-- shape intent_change: id i, state i, fence i, attempts i, attempts_max i, lease_us i, lease_until i, two_phase i, shadow i, capability i, on_unknown i, window_us i, keep_us i, tombstone_us i, run t, thread t, action t, result i, error t, first_sent i, first_sent_run i, ambiguous i, settled i, expires i
+
+-- By key hash or by id, whichever is given; a plain look.
+-- query intent_look(h b, id i) -> intent
+-- sqlite:
+SELECT {intent} FROM intent WHERE h = :h
+UNION ALL
+SELECT {intent} FROM intent WHERE id = :id
+-- postgres arrays:
+SELECT {intent} FROM intent WHERE h = ANY(:h::bytea[]) OR id = ANY(:id::bigint[])
+
+-- The same, held against other nodes until the transaction ends. Locks are taken in one order, so that two nodes never wait for each other.
+-- query intent_lock(h b, id i) -> intent
+-- sqlite:
+SELECT {intent} FROM intent WHERE h = :h
+UNION ALL
+SELECT {intent} FROM intent WHERE id = :id
+-- postgres arrays:
+SELECT {intent} FROM intent WHERE h = ANY(:h::bytea[]) OR id = ANY(:id::bigint[]) ORDER BY id FOR UPDATE
+
+-- On PostgreSQL another node may have been first: then fewer rows are changed than were given, and the batch is decided anew.
+-- query intent_add(intent)
+-- sqlite:
+INSERT INTO intent ({intent}) VALUES ({:intent})
+-- postgres arrays:
+INSERT INTO intent ({intent}) SELECT * FROM unnest({intent[]}) ON CONFLICT (h) DO NOTHING
+
+-- query intent_change(intent_change)
+-- sqlite:
+UPDATE intent SET {intent_change=} WHERE id = :id
+-- postgres arrays:
+UPDATE intent SET state = u.state, fence = u.fence, attempts = u.attempts, attempts_max = u.attempts_max, lease_us = u.lease_us,
+lease_until = u.lease_until, two_phase = u.two_phase, shadow = u.shadow, capability = u.capability, on_unknown = u.on_unknown,
+window_us = u.window_us, keep_us = u.keep_us, tombstone_us = u.tombstone_us, run = u.run, thread = u.thread, action = u.action,
+result = u.result, error = u.error, first_sent = u.first_sent, first_sent_run = u.first_sent_run, ambiguous = u.ambiguous, settled = u.settled, expires = u.expires
+FROM unnest({intent_change[]}) AS u({intent_change}) WHERE intent.id = u.id
+
+-- query intent_drop(id i)
+-- sqlite:
+DELETE FROM intent WHERE id = :id
+-- postgres arrays:
+DELETE FROM intent WHERE id = ANY(:id::bigint[])
+
+-- Leases that ran out.
+-- query intent_lapsed(now i, most i) -> id i
+SELECT id FROM intent WHERE lease_until > 0 AND lease_until <= :now ORDER BY lease_until LIMIT :most
+
+-- Finished intents whose time to be kept is over.
+-- query intent_expired(now i, most i) -> id i
+SELECT id FROM intent WHERE expires > 0 AND expires <= :now ORDER BY expires LIMIT :most
+
+-- query intent_next_lapse() -> at i
+SELECT coalesce(min(lease_until), 0) FROM intent WHERE lease_until > 0
+
+-- query intent_get(space t, id i) -> intent
+SELECT {intent} FROM intent WHERE id = :id AND space = :space
+
+-- query intent_by_key(h b) -> intent
+SELECT {intent} FROM intent WHERE h = :h
+
+-- query intent_list(space t, before i, most i) -> intent
+SELECT {intent} FROM intent WHERE space = :space AND id < :before ORDER BY id DESC LIMIT :most
+
+-- query intent_list_workflow(space t, workflow t, before i, most i) -> intent
+SELECT {intent} FROM intent WHERE space = :space AND workflow = :workflow AND id < :before ORDER BY id DESC LIMIT :most
+
+-- query intent_list_open(space t, state i, before i, most i) -> intent
+SELECT {intent} FROM intent WHERE space = :space AND state = :state AND state <> 3 AND id < :before ORDER BY id DESC LIMIT :most
+
+-- query intent_list_confirmed(space t, before i, most i) -> intent
+SELECT {intent} FROM intent WHERE space = :space AND state = 3 AND id < :before ORDER BY id DESC LIMIT :most
+
+-- query intent_list_workflow_state(space t, workflow t, state i, before i, most i) -> intent
+SELECT {intent} FROM intent WHERE space = :space AND workflow = :workflow AND state = :state AND id < :before ORDER BY id DESC LIMIT :most
+
+-- query body_add(id i, bytes b)
+-- sqlite:
+INSERT INTO body (id, bytes) VALUES (:id, :bytes)
+-- postgres arrays:
+INSERT INTO body (id, bytes) SELECT * FROM unnest(:id::bigint[], :bytes::bytea[])
+
+-- query body_get(id i) -> id i, bytes b
+-- sqlite:
+SELECT id, bytes FROM body WHERE id = :id
+-- postgres arrays:
+SELECT id, bytes FROM body WHERE id = ANY(:id::bigint[])
+
+-- query body_drop(id i)
+-- sqlite:
+DELETE FROM body WHERE id = :id
+-- postgres arrays:
+DELETE FROM body WHERE id = ANY(:id::bigint[])
+
+-- query tombstone_get(h b) -> h b, state i, settled i
+-- sqlite:
+SELECT h, state, settled FROM tombstone WHERE h = :h
+-- postgres arrays:
+SELECT h, state, settled FROM tombstone WHERE h = ANY(:h::bytea[])
+
+-- query tombstone_add(h b, state i, settled i, expires i)
+-- sqlite:
+INSERT INTO tombstone (h, state, settled, expires) VALUES (:h, :state, :settled, :expires)
+ON CONFLICT (h) DO UPDATE SET state = excluded.state, settled = excluded.settled, expires = excluded.expires
+-- postgres arrays:
+INSERT INTO tombstone (h, state, settled, expires) SELECT * FROM unnest(:h::bytea[], :state::bigint[], :settled::bigint[], :expires::bigint[])
+ON CONFLICT (h) DO UPDATE SET state = excluded.state, settled = excluded.settled, expires = excluded.expires
+
+-- query tombstone_drop(now i, most i)
+DELETE FROM tombstone WHERE h IN (SELECT h FROM tombstone WHERE expires <= :now LIMIT :most)
+
+-- query intent_count() -> count i
+SELECT count(*) FROM intent

@@ -1,0 +1,50 @@
+#include "ledger/ledger.h"
+
+/* Hex back to bytes, in the arena. */
+static struct bytes unhex(struct bytes hex, struct arena *arena)
+{
+    char *at = arena_alloc(arena, hex.len / 2 + 1);
+    if (at == NULL || hex.len % 2 != 0)
+        return BYTES_NONE;
+    for (size_t i = 0; i < hex.len; i++) {
+        char c = hex.at[i];
+        int digit = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+        if (digit < 0)
+            return BYTES_NONE;
+        at[i / 2] = (char)(i % 2 == 0 ? digit << 4 : at[i / 2] | digit);
+    }
+    return (struct bytes){at, hex.len / 2};
+}
+
+static enum status set_column(struct row_intent *intent, const struct query_column *column, const struct json *value, struct arena *arena,
+                              struct why *why)
+{
+    char *at = (char *)intent + column->offset;
+    if (column->type == COLUMN_INT) {
+        if (!json_to_i64(value, (int64_t *)at))
+            return why_set(why, BROKEN, "%s in the audit is not a number", column->name);
+        return OK;
+    }
+    struct bytes text = value->type == JSON_STRING ? arena_dup(arena, value->text) : BYTES_NONE;
+    *(struct bytes *)at = column->type == COLUMN_BYTES ? unhex(text, arena) : text;
+    return OK;
+}
+
+enum status intent_fold(struct row_intent *intent, const struct row_decision *decision, struct arena *arena, struct why *why)
+{
+    struct json changes;
+    TRY(json_parse(decision->detail, NULL, arena, &changes, why));
+    intent->id = decision->intent;
+    intent->state = decision->state;
+    intent->fence = decision->fence;
+    for (uint32_t m = 0; m < changes.count; m++) {
+        const struct query_column *column = NULL;
+        for (size_t i = 0; i < INTENT_ADD.param_count && column == NULL; i++)
+            if (bytes_is(changes.members[m].name, INTENT_ADD.params[i].name))
+                column = &INTENT_ADD.params[i];
+        if (column == NULL)
+            return why_set(why, BROKEN, "the audit names an unknown column");
+        TRY(set_column(intent, column, &changes.members[m].value, arena, why));
+    }
+    return OK;
+}

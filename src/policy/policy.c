@@ -1,0 +1,316 @@
+#include "policy/policy.h"
+
+#include <stdlib.h>
+
+#include "policy/policy_settings.h"
+
+/* Enough for POLICY_WORKFLOWS_MAX workflows that all inherit the longest template. */
+#define POLICY_MEMORY_MAX ((size_t)128 << 20)
+
+/* A node for every two bytes of text, at worst. */
+#define YAML_MEMORY_MAX ((size_t)64 << 20)
+
+struct named_workflow {
+    struct bytes name;
+    const struct yaml *at, *settings;
+};
+
+struct parsing {
+    struct policy *policy;
+    struct arena scratch; /* the tree; gone when parsing ends */
+    struct policy_problems *problems;
+    struct settings defaults;
+};
+
+/* ---- rules ---- */
+
+static bool same_text(struct bytes a, struct bytes b)
+{
+    return (a.at == NULL) == (b.at == NULL) && bytes_eq(a, b);
+}
+
+/* True when a workflow's key means the same as that of the defaults, which then serves both. */
+static bool shares_key(const struct settings *settings, const struct settings *defaults)
+{
+    return same_text(settings->at[SETTING_KEY].text, defaults->at[SETTING_KEY].text) &&
+           same_text(settings->at[SETTING_TIME].text, defaults->at[SETTING_TIME].text) &&
+           same_text(settings->at[SETTING_ZONE].text, defaults->at[SETTING_ZONE].text);
+}
+
+/* Where to show a problem of the key: at what this workflow wrote itself, the template before time and zone. */
+static const struct setting_value *key_origin(const struct settings *own, const struct settings *settings)
+{
+    static const enum setting order[] = {SETTING_KEY, SETTING_TIME, SETTING_ZONE};
+    for (size_t i = 0; i < sizeof order / sizeof *order; i++)
+        if (own->at[order[i]].given)
+            return &own->at[order[i]];
+    return &settings->at[SETTING_KEY];
+}
+
+static enum status compile_key(struct parsing *parsing, const struct settings *own, const struct settings *settings,
+                               struct workflow_rules *rules)
+{
+    const struct setting_value *at = settings->at;
+    if (rules->key_text.at == NULL || at[SETTING_KEY].refused || at[SETTING_TIME].refused || at[SETTING_ZONE].refused)
+        return OK;
+    struct key_options options = {at[SETTING_ZONE].text.at, at[SETTING_TIME].text};
+    struct why why;
+    enum status status = key_template_compile(rules->key_text, &options, &parsing->policy->arena, &rules->key, &why);
+    if (status != INVALID)
+        return status;
+    const struct setting_value *origin = key_origin(own, settings);
+    problem_add(parsing->problems, origin->line, origin->column, "%s", why.text);
+    return OK;
+}
+
+static void check_window(struct parsing *parsing, const struct settings *own, const struct settings *settings)
+{
+    const struct setting_value *window = &own->at[SETTING_WINDOW], *capability = &settings->at[SETTING_CAPABILITY];
+    if (window->given && !capability->refused && capability->number != CAPABILITY_IDEMPOTENT)
+        problem_add(parsing->problems, window->line, window->column,
+                    "window is for destinations that remember our key; add capability: idempotent, or remove it");
+}
+
+static struct workflow_rules rules_of(const struct settings *settings, struct bytes name)
+{
+    const struct setting_value *at = settings->at;
+    struct workflow_rules rules = {
+        .name = name,
+        .key_text = at[SETTING_KEY].text,
+        .ignore = at[SETTING_IGNORE].list,
+        .ignore_count = at[SETTING_IGNORE].list_count,
+        .lease_us = at[SETTING_LEASE].number,
+        .keep_us = at[SETTING_KEEP].number,
+        .tombstone_us = at[SETTING_TOMBSTONE].number,
+        .capability = (enum capability)at[SETTING_CAPABILITY].number,
+        .on_unknown = (enum on_unknown)at[SETTING_ON_UNKNOWN].number,
+        .two_phase = at[SETTING_TWO_PHASE].number != 0,
+        .attempts_max = at[SETTING_ATTEMPTS].number,
+        .mode = (enum policy_mode)at[SETTING_MODE].number,
+    };
+    if (rules.capability == CAPABILITY_IDEMPOTENT)
+        rules.window_us = at[SETTING_WINDOW].number;
+    return rules;
+}
+
+/* ---- the document ---- */
+
+static enum status read_defaults(struct parsing *parsing, const struct settings *top)
+{
+    struct settings built_in, own, base;
+    struct policy *policy = parsing->policy;
+    TRY(settings_built_in(&policy->arena, &built_in));
+    TRY(settings_read(top->at[SETTING_DEFAULTS].group, POLICY_WORKFLOW, &policy->arena, &own, parsing->problems));
+    base = settings_over(top, &built_in);
+    parsing->defaults = settings_over(&own, &base);
+    policy->defaults = rules_of(&parsing->defaults, BYTES(""));
+    check_window(parsing, &own, &parsing->defaults);
+    return compile_key(parsing, &own, &parsing->defaults, &policy->defaults);
+}
+
+static enum status read_workflow(struct parsing *parsing, const struct named_workflow *workflow, struct workflow_rules *ret_rules)
+{
+    struct policy *policy = parsing->policy;
+    struct settings own, settings;
+    struct bytes name = arena_dup(&policy->arena, workflow->name);
+    if (name.at == NULL)
+        return FULL;
+    TRY(settings_read(workflow->settings, POLICY_WORKFLOW, &policy->arena, &own, parsing->problems));
+    settings = settings_over(&own, &parsing->defaults);
+    *ret_rules = rules_of(&settings, name);
+    check_window(parsing, &own, &settings);
+    if (shares_key(&settings, &parsing->defaults)) {
+        ret_rules->key = policy->defaults.key;
+        return OK;
+    }
+    return compile_key(parsing, &own, &settings, ret_rules);
+}
+
+static bool is_name_char(char c)
+{
+    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '.' || c == '_' || c == '-';
+}
+
+static bool is_workflow_name(struct bytes name)
+{
+    for (size_t i = 0; i < name.len; i++)
+        if (!is_name_char(name.at[i]))
+            return false;
+    return name.len >= 1 && name.len <= POLICY_NAME_MAX;
+}
+
+/* NULL for a workflow that is left empty; `ret_good` is false when it has a problem. */
+static const struct yaml *workflow_settings(struct parsing *parsing, const struct yaml *name, bool *ret_good)
+{
+    const struct yaml *settings = name->next;
+    struct bytes shown = problem_clip(name->text);
+    *ret_good = false;
+    if (name->kind != YAML_TEXT || !is_workflow_name(name->text)) {
+        if (name->kind != YAML_REFUSED)
+            problem_add(parsing->problems, name->line, name->column,
+                        "the name of a workflow is 1 to %d letters, digits, '.', '_' or '-', not '%.*s'", POLICY_NAME_MAX,
+                        BYTES_ARG(shown));
+        return NULL;
+    }
+    *ret_good = settings->kind == YAML_MAP || yaml_is_absent(settings);
+    if (!*ret_good && settings->kind != YAML_REFUSED)
+        problem_add(parsing->problems, settings->line, settings->column,
+                    "workflow '%.*s' wants settings such as lease: 60s, not %s", BYTES_ARG(shown),
+                    settings->kind == YAML_LIST ? "a list" : "text");
+    return settings->kind == YAML_MAP ? settings : NULL;
+}
+
+static int by_place(const void *a, const void *b)
+{
+    const struct yaml *x = ((const struct named_workflow *)a)->at, *y = ((const struct named_workflow *)b)->at;
+    if (x->line != y->line)
+        return x->line < y->line ? -1 : 1;
+    return x->column < y->column ? -1 : x->column > y->column;
+}
+
+static int by_name_and_place(const void *a, const void *b)
+{
+    int order = bytes_cmp(((const struct named_workflow *)a)->name, ((const struct named_workflow *)b)->name);
+    return order != 0 ? order : by_place(a, b);
+}
+
+static int rules_by_name(const void *a, const void *b)
+{
+    return bytes_cmp(((const struct workflow_rules *)a)->name, ((const struct workflow_rules *)b)->name);
+}
+
+/* Takes out those that are named again and leaves the rest in the order of the document; returns how many remain. */
+static size_t drop_repeated(struct parsing *parsing, struct named_workflow *workflows, size_t count)
+{
+    size_t kept = 0;
+    if (count > 0)
+        qsort(workflows, count, sizeof *workflows, by_name_and_place);
+    for (size_t i = 0; i < count; i++) {
+        if (kept > 0 && bytes_eq(workflows[kept - 1].name, workflows[i].name))
+            problem_add(parsing->problems, workflows[i].at->line, workflows[i].at->column,
+                        "workflow '%.*s' is given twice, first on line %zu; keep one", BYTES_ARG(workflows[i].name),
+                        workflows[kept - 1].at->line);
+        else
+            workflows[kept++] = workflows[i];
+    }
+    if (kept > 0)
+        qsort(workflows, kept, sizeof *workflows, by_place);
+    return kept;
+}
+
+static enum status list_workflows(struct parsing *parsing, const struct yaml *group, struct named_workflow **ret_workflows,
+                                  size_t *ret_count)
+{
+    struct named_workflow *workflows = arena_zalloc(&parsing->scratch, group->count + 1, sizeof *workflows);
+    size_t count = 0;
+    if (workflows == NULL)
+        return FULL;
+    for (const struct yaml *name = group->first; name != NULL; name = name->next->next) {
+        bool good;
+        const struct yaml *settings = workflow_settings(parsing, name, &good);
+        if (good)
+            workflows[count++] = (struct named_workflow){name->text, name, settings};
+    }
+    *ret_count = drop_repeated(parsing, workflows, count);
+    *ret_workflows = workflows;
+    return OK;
+}
+
+static enum status read_workflows(struct parsing *parsing, const struct yaml *group)
+{
+    struct policy *policy = parsing->policy;
+    struct named_workflow *workflows;
+    size_t count;
+    if (group == NULL)
+        return OK;
+    if (group->count > POLICY_WORKFLOWS_MAX) {
+        problem_add(parsing->problems, group->line, group->column, "there are %zu workflows; at most %d are read", group->count,
+                    POLICY_WORKFLOWS_MAX);
+        return OK;
+    }
+    TRY(list_workflows(parsing, group, &workflows, &count));
+    policy->workflows = arena_zalloc(&policy->arena, count + 1, sizeof *policy->workflows);
+    if (policy->workflows == NULL)
+        return FULL;
+    for (; policy->workflow_count < count; policy->workflow_count++)
+        TRY(read_workflow(parsing, &workflows[policy->workflow_count], &policy->workflows[policy->workflow_count]));
+    if (count > 0)
+        qsort(policy->workflows, count, sizeof *policy->workflows, rules_by_name);
+    return OK;
+}
+
+static enum status read_document(struct parsing *parsing)
+{
+    struct policy *policy = parsing->policy;
+    struct yaml *root = NULL;
+    struct settings top;
+    TRY(yaml_read(policy->text, &parsing->scratch, &root, parsing->problems));
+    if (root != NULL && root->kind != YAML_MAP && !yaml_is_absent(root)) {
+        problem_add(parsing->problems, root->line, root->column, "a policy is settings such as 'version: 1', not %s",
+                    root->kind == YAML_LIST ? "a list" : "text");
+        return INVALID;
+    }
+    const struct yaml *map = root != NULL && root->kind == YAML_MAP ? root : NULL;
+    TRY(settings_read(map, POLICY_TOP, &policy->arena, &top, parsing->problems));
+    TRY(read_defaults(parsing, &top));
+    TRY(read_workflows(parsing, top.at[SETTING_WORKFLOWS].group));
+    return parsing->problems->count == 0 ? OK : INVALID;
+}
+
+static enum status parse_into(struct policy *policy, struct bytes text, struct policy_problems *problems)
+{
+    struct parsing parsing = {.policy = policy, .problems = problems};
+    /* A text over the limit is refused by the reader, which looks at no more than its length; then nobody needs a copy. */
+    bool readable = text.len <= POLICY_SIZE_MAX;
+    policy->text = readable ? arena_dup(&policy->arena, text) : text;
+    if (policy->text.at == NULL)
+        return FULL;
+    if (readable)
+        policy->hash = hash_sha256(text);
+    arena_init(&parsing.scratch, YAML_MEMORY_MAX);
+    enum status status = read_document(&parsing);
+    arena_release(&parsing.scratch);
+    return status;
+}
+
+enum status policy_parse(struct bytes text, struct policy **ret_policy, struct policy_problems *problems)
+{
+    struct policy *policy = calloc(1, sizeof *policy);
+    problems->count = 0;
+    if (policy == NULL)
+        return FULL;
+    arena_init(&policy->arena, POLICY_MEMORY_MAX);
+    enum status status = parse_into(policy, text.at != NULL ? text : BYTES(""), problems);
+    if (status != OK) {
+        policy_free(policy);
+        return status;
+    }
+    *ret_policy = policy;
+    return OK;
+}
+
+void policy_free(struct policy *policy)
+{
+    if (policy == NULL)
+        return;
+    for (size_t i = 0; i < policy->workflow_count; i++)
+        if (policy->workflows[i].key != policy->defaults.key)
+            key_template_free(policy->workflows[i].key);
+    key_template_free(policy->defaults.key);
+    arena_release(&policy->arena);
+    free(policy);
+}
+
+static int name_against_rules(const void *name, const void *rules)
+{
+    return bytes_cmp(*(const struct bytes *)name, ((const struct workflow_rules *)rules)->name);
+}
+
+const struct workflow_rules *policy_workflow(const struct policy *policy, struct bytes name)
+{
+    if (policy->workflow_count == 0 || name.len == 0)
+        return &policy->defaults;
+    const struct workflow_rules *rules =
+        bsearch(&name, policy->workflows, policy->workflow_count, sizeof *policy->workflows, name_against_rules);
+    return rules != NULL ? rules : &policy->defaults;
+}

@@ -1,0 +1,86 @@
+#include <stdlib.h>
+
+#include "store/store.h"
+
+struct fault_store {
+    struct store store;
+    struct store *inner;
+    struct store_fault *fault;
+};
+
+static struct fault_store *of(struct store *store)
+{
+    return (struct fault_store *)store;
+}
+
+static bool strikes(struct store_fault *fault, bool commit)
+{
+    if (fault->commit_only && !commit)
+        return false;
+    fault->operations++;
+    return fault->countdown > 0 && --fault->countdown == 0;
+}
+
+static enum status strike(struct store_fault *fault, struct why *why)
+{
+    return why_set(why, fault->status, "injected fault: %s", status_name(fault->status));
+}
+
+static enum status fault_begin(struct store *store, struct why *why)
+{
+    struct fault_store *self = of(store);
+    if (strikes(self->fault, false))
+        return strike(self->fault, why);
+    enum status status = store_begin(self->inner, why);
+    store->clock_us = self->inner->clock_us;
+    return status;
+}
+
+static enum status fault_commit(struct store *store, struct why *why)
+{
+    struct fault_store *self = of(store);
+    if (!strikes(self->fault, true))
+        return store_commit(self->inner, why);
+    if (self->fault->after)
+        TRY(store_commit(self->inner, why));
+    return strike(self->fault, why);
+}
+
+static void fault_rollback(struct store *store)
+{
+    store_rollback(of(store)->inner);
+}
+
+static enum status fault_run(struct store *store, const struct query *query, const void *params, size_t count, store_row_fn *on_row,
+                             void *ctx, int64_t *ret_changed, struct why *why)
+{
+    struct fault_store *self = of(store);
+    if (strikes(self->fault, false))
+        return strike(self->fault, why);
+    return self->inner->ops->run(self->inner, query, params, count, on_row, ctx, ret_changed, why);
+}
+
+static enum status fault_script(struct store *store, const char *text, struct why *why)
+{
+    return store_script(of(store)->inner, text, why);
+}
+
+static void fault_close(struct store *store)
+{
+    store_close(of(store)->inner);
+    free(store);
+}
+
+static const struct store_ops fault_ops = {
+    fault_begin, fault_commit, fault_rollback, fault_run, fault_script, fault_close,
+};
+
+struct store *store_wrap_fault(struct store *inner, struct store_fault *fault)
+{
+    struct fault_store *self = calloc(1, sizeof *self);
+    ASSERT(self != NULL);
+    self->store = (struct store){.ops = &fault_ops, .kind = inner->kind};
+    self->inner = inner;
+    self->fault = fault;
+    return &self->store;
+}

@@ -1,0 +1,346 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "store/store.h"
+
+#define CHECK_SIZE_MAX (32 << 20) /* a larger database is checked in the background, not at start */
+#define RESERVE_SIZE (4 << 20)
+#define ROW_SIZE_MAX 1024
+#define EXIT_FSYNC_FAILED 74
+
+struct sqlite_store {
+    struct store store;
+    sqlite3 *db;
+    sqlite3_stmt *statements[STORE_QUERIES_MAX];
+    int lock_fd;
+};
+
+static struct sqlite_store *of(struct store *store)
+{
+    return (struct sqlite_store *)store;
+}
+
+static enum status status_of(int code)
+{
+    switch (code & 0xff) {
+    case SQLITE_FULL:
+        return FULL;
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+    case SQLITE_INTERRUPT:
+        return RETRY;
+    case SQLITE_NOMEM:
+        return FULL;
+    case SQLITE_CONSTRAINT:
+        return CONFLICT;
+    default:
+        return BROKEN;
+    }
+}
+
+/* After a failed fsync the kernel may have dropped the pages and marked them clean: what a later read shows need not be on disk.
+ * The only honest thing is to stop; the next start writes the log anew (boot step 0). */
+static void stop_on_failed_fsync(int extended)
+{
+    if (extended != SQLITE_IOERR_FSYNC && extended != SQLITE_IOERR_DIR_FSYNC)
+        return;
+    LOG(LOG_ERROR, "fsync failed: stopping at once, nothing of this batch was acknowledged");
+    _exit(EXIT_FSYNC_FAILED);
+}
+
+static enum status fail(struct sqlite_store *sqlite, const char *doing, struct why *why)
+{
+    int code = sqlite3_extended_errcode(sqlite->db);
+    stop_on_failed_fsync(code);
+    if ((code & 0xff) == SQLITE_FULL)
+        return why_set(why, FULL, "the disk is full");
+    return why_set(why, status_of(code), "SQLite, %s: %s (code %d)", doing, sqlite3_errmsg(sqlite->db), code);
+}
+
+static enum status execute(struct sqlite_store *sqlite, const char *sql, struct why *why)
+{
+    if (sqlite3_exec(sqlite->db, sql, NULL, NULL, NULL) != SQLITE_OK)
+        return fail(sqlite, sql, why);
+    return OK;
+}
+
+static enum status sqlite_begin(struct store *store, struct why *why)
+{
+    return execute(of(store), "BEGIN IMMEDIATE", why);
+}
+
+static enum status sqlite_commit(struct store *store, struct why *why)
+{
+    return execute(of(store), "COMMIT", why);
+}
+
+static void sqlite_rollback(struct store *store)
+{
+    if (!sqlite3_get_autocommit(of(store)->db))
+        sqlite3_exec(of(store)->db, "ROLLBACK", NULL, NULL, NULL);
+}
+
+static enum status sqlite_script(struct store *store, const char *text, struct why *why)
+{
+    if (sqlite3_exec(of(store)->db, text, NULL, NULL, NULL) != SQLITE_OK)
+        return fail(of(store), "script", why);
+    return OK;
+}
+
+static int bind_one(sqlite3_stmt *statement, int position, const struct query_column *column, const char *row)
+{
+    if (column->type == COLUMN_INT)
+        return sqlite3_bind_int64(statement, position, *(const int64_t *)(row + column->offset));
+    const struct bytes *bytes = (const struct bytes *)(row + column->offset);
+    if (bytes->at == NULL)
+        return sqlite3_bind_null(statement, position);
+    if (column->type == COLUMN_TEXT)
+        return sqlite3_bind_text64(statement, position, bytes->at, bytes->len, SQLITE_STATIC, SQLITE_UTF8);
+    return sqlite3_bind_blob64(statement, position, bytes->at, bytes->len, SQLITE_STATIC);
+}
+
+static void read_one(sqlite3_stmt *statement, int position, const struct query_column *column, char *row)
+{
+    if (column->type == COLUMN_INT) {
+        *(int64_t *)(row + column->offset) = sqlite3_column_int64(statement, position);
+        return;
+    }
+    struct bytes *bytes = (struct bytes *)(row + column->offset);
+    if (sqlite3_column_type(statement, position) == SQLITE_NULL) {
+        *bytes = BYTES_NONE;
+        return;
+    }
+    const void *at =
+        column->type == COLUMN_TEXT ? (const void *)sqlite3_column_text(statement, position) : sqlite3_column_blob(statement, position);
+    *bytes = (struct bytes){at != NULL ? at : "", (size_t)sqlite3_column_bytes(statement, position)};
+}
+
+static enum status prepared(struct sqlite_store *sqlite, const struct query *query, sqlite3_stmt **ret_statement, struct why *why)
+{
+    sqlite3_stmt **slot = &sqlite->statements[query->number];
+    if (*slot == NULL &&
+        sqlite3_prepare_v3(sqlite->db, query->text[STORE_SQLITE], -1, SQLITE_PREPARE_PERSISTENT, slot, NULL) != SQLITE_OK)
+        return fail(sqlite, query->name, why);
+    *ret_statement = *slot;
+    return OK;
+}
+
+static enum status step_rows(struct sqlite_store *sqlite, const struct query *query, sqlite3_stmt *statement, store_row_fn *on_row,
+                             void *ctx, struct why *why)
+{
+    _Alignas(16) char row[ROW_SIZE_MAX];
+    for (;;) {
+        int code = sqlite3_step(statement);
+        if (code == SQLITE_DONE)
+            return OK;
+        if (code != SQLITE_ROW)
+            return fail(sqlite, query->name, why);
+        if (on_row == NULL)
+            continue;
+        for (size_t i = 0; i < query->column_count; i++)
+            read_one(statement, (int)i, &query->columns[i], row);
+        TRY(on_row(ctx, row, why));
+    }
+}
+
+static enum status run_one(struct sqlite_store *sqlite, const struct query *query, sqlite3_stmt *statement, const char *row,
+                           store_row_fn *on_row, void *ctx, struct why *why)
+{
+    for (size_t i = 0; i < query->param_count; i++)
+        if (bind_one(statement, (int)i + 1, &query->params[i], row) != SQLITE_OK)
+            return fail(sqlite, query->name, why);
+    enum status status = step_rows(sqlite, query, statement, on_row, ctx, why);
+    sqlite3_reset(statement);
+    return status;
+}
+
+static enum status sqlite_run(struct store *store, const struct query *query, const void *params, size_t count, store_row_fn *on_row,
+                              void *ctx, int64_t *ret_changed, struct why *why)
+{
+    struct sqlite_store *sqlite = of(store);
+    ASSERT(query->row_size <= ROW_SIZE_MAX);
+    sqlite3_stmt *statement = NULL;
+    TRY(prepared(sqlite, query, &statement, why));
+    int64_t before = sqlite3_total_changes64(sqlite->db);
+    for (size_t i = 0; i < count; i++)
+        TRY(run_one(sqlite, query, statement, (const char *)params + i * query->param_size, on_row, ctx, why));
+    *ret_changed = sqlite3_total_changes64(sqlite->db) - before;
+    return OK;
+}
+
+static void sqlite_close(struct store *store)
+{
+    struct sqlite_store *sqlite = of(store);
+    for (size_t i = 0; i < STORE_QUERIES_MAX; i++)
+        sqlite3_finalize(sqlite->statements[i]);
+    sqlite3_close(sqlite->db);
+    if (sqlite->lock_fd >= 0)
+        close(sqlite->lock_fd);
+    free(sqlite);
+}
+
+static const struct store_ops sqlite_ops = {
+    sqlite_begin, sqlite_commit, sqlite_rollback, sqlite_run, sqlite_script, sqlite_close,
+};
+
+/* ---- opening ---- */
+
+static enum status take_lock(const char *dir, int *ret_fd, struct why *why)
+{
+    char path[4096];
+    snprintf(path, sizeof path, "%s/lock", dir);
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return why_set(why, INVALID, "the data directory %s cannot be used: %s", dir, strerror(errno));
+    if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+        char pid[32] = "?";
+        ssize_t got = read(fd, pid, sizeof pid - 1);
+        pid[got > 0 ? got : 1] = '\0';
+        pid[strcspn(pid, "\n")] = '\0';
+        close(fd);
+        return why_set(why, CONFLICT, "another semel (process %s) is using %s: stop it, or choose another --data directory", pid, dir);
+    }
+    char pid[32];
+    int len = snprintf(pid, sizeof pid, "%d\n", (int)getpid());
+    if (ftruncate(fd, 0) != 0 || pwrite(fd, pid, (size_t)len, 0) != len)
+        LOG(LOG_WARN, "the process number could not be written to the lock file", LOG_CSTR("error", strerror(errno)));
+    *ret_fd = fd;
+    return OK;
+}
+
+/* Boot step 0. If the last process died of a failed fsync, the page cache may show log pages that the disk does not have. Writing them
+ * again makes them dirty, and this fsync tells the truth. Without an old log there is nothing to do. */
+static enum status rewrite_wal(const char *path, struct why *why)
+{
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+    if (fd < 0)
+        return errno == ENOENT ? OK : why_set(why, BROKEN, "the write-ahead log cannot be opened: %s", strerror(errno));
+    static _Thread_local char block[1 << 16];
+    off_t at = 0;
+    ssize_t got;
+    while ((got = pread(fd, block, sizeof block, at)) > 0) {
+        if (pwrite(fd, block, (size_t)got, at) != got) {
+            int error = errno;
+            close(fd);
+            return why_set(why, error == ENOSPC ? FULL : BROKEN, "the write-ahead log cannot be rewritten: %s", strerror(error));
+        }
+        at += got;
+    }
+    int failed = got < 0 || fsync(fd) != 0;
+    int error = errno;
+    close(fd);
+    return failed ? why_set(why, BROKEN, "the write-ahead log cannot be made durable: %s", strerror(error)) : OK;
+}
+
+static enum status on_check_row(void *ctx, int columns, char **values)
+{
+    (void)columns;
+    struct why *why = ctx;
+    if (values[0] == NULL || strcmp(values[0], "ok") != 0)
+        return why_set(why, BROKEN, "the database is damaged: %s", values[0] != NULL ? values[0] : "?");
+    return OK;
+}
+
+static int on_check(void *ctx, int columns, char **values, char **names)
+{
+    (void)names;
+    return on_check_row(ctx, columns, values) == OK ? 0 : 1;
+}
+
+static enum status check_small(struct sqlite_store *sqlite, const char *path, struct why *why)
+{
+    struct stat info;
+    if (stat(path, &info) != 0 || info.st_size > CHECK_SIZE_MAX)
+        return OK;
+    if (sqlite3_exec(sqlite->db, "PRAGMA quick_check(1)", on_check, why, NULL) != SQLITE_OK)
+        return why->text[0] != '\0' ? BROKEN : fail(sqlite, "quick_check", why);
+    return OK;
+}
+
+static enum status configure(struct sqlite_store *sqlite, enum store_access access, struct why *why)
+{
+    sqlite3_extended_result_codes(sqlite->db, 1);
+    sqlite3_busy_timeout(sqlite->db, 5000);
+    TRY(execute(sqlite, "PRAGMA trusted_schema=OFF", why));
+    TRY(execute(sqlite, access == STORE_WRITE ? "PRAGMA cache_size=-65536" : "PRAGMA cache_size=-8192", why));
+    if (access == STORE_READ)
+        return execute(sqlite, "PRAGMA query_only=ON", why);
+    TRY(execute(sqlite, "PRAGMA journal_mode=WAL", why));
+    TRY(execute(sqlite, "PRAGMA synchronous=FULL", why));
+    TRY(execute(sqlite, "PRAGMA wal_autocheckpoint=16000", why));
+    TRY(execute(sqlite, "PRAGMA journal_size_limit=67108864", why));
+    return execute(sqlite, "PRAGMA secure_delete=OFF", why);
+}
+
+static enum status open_database(struct sqlite_store *sqlite, const char *dir, enum store_access access, struct why *why)
+{
+    char path[4096], wal[4096];
+    snprintf(path, sizeof path, "%s/semel.db", dir);
+    snprintf(wal, sizeof wal, "%s/semel.db-wal", dir);
+    bool unclean = access == STORE_WRITE && faccessat(AT_FDCWD, wal, F_OK, 0) == 0;
+    if (unclean)
+        TRY(rewrite_wal(wal, why));
+    int flags = SQLITE_OPEN_NOMUTEX | (access == STORE_WRITE ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READWRITE);
+    if (sqlite3_open_v2(path, &sqlite->db, flags, NULL) != SQLITE_OK)
+        return sqlite->db != NULL ? fail(sqlite, "open", why) : why_set(why, FULL, "no memory to open the database");
+    TRY(configure(sqlite, access, why));
+    return unclean ? check_small(sqlite, path, why) : OK;
+}
+
+enum status store_open_sqlite(const char *dir, enum store_access access, struct store **ret_store, struct why *why)
+{
+    if (access == STORE_WRITE && mkdir(dir, 0700) != 0 && errno != EEXIST)
+        return why_set(why, INVALID, "the data directory %s cannot be made: %s", dir, strerror(errno));
+    struct sqlite_store *sqlite = calloc(1, sizeof *sqlite);
+    if (sqlite == NULL)
+        return why_set(why, FULL, "no memory to open the database");
+    sqlite->store = (struct store){.ops = &sqlite_ops, .kind = STORE_SQLITE};
+    sqlite->lock_fd = -1;
+    if (why != NULL)
+        why->text[0] = '\0';
+    enum status status = access == STORE_WRITE ? take_lock(dir, &sqlite->lock_fd, why) : OK;
+    if (status == OK)
+        status = open_database(sqlite, dir, access, why);
+    if (status != OK) {
+        sqlite_close(&sqlite->store);
+        return status;
+    }
+    *ret_store = &sqlite->store;
+    return OK;
+}
+
+/* ---- the reserve ---- */
+
+static void reserve_path(const char *dir, char *ret_path, size_t size)
+{
+    snprintf(ret_path, size, "%s/reserve", dir);
+}
+
+void store_reserve_release(const char *dir)
+{
+    char path[4096];
+    reserve_path(dir, path, sizeof path);
+    if (unlink(path) != 0 && errno != ENOENT)
+        LOG(LOG_WARN, "the reserve could not be released", LOG_CSTR("error", strerror(errno)));
+}
+
+bool store_reserve_refill(const char *dir)
+{
+    char path[4096];
+    reserve_path(dir, path, sizeof path);
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return false;
+    int failed = posix_fallocate(fd, 0, RESERVE_SIZE);
+    close(fd);
+    if (failed != 0)
+        unlink(path);
+    return failed == 0;
+}
