@@ -272,7 +272,8 @@ int app_run(const struct app_options *options)
     if (status == OK)
         run(app);
     engine_close(app->engine); /* answers what is left through the loop's queue */
-    http_server_close(app->api.server);
+    if (app->api.server != NULL)
+        http_server_close(app->api.server);
     policy_free(app->api.policy);
     access_free(app->api.access);
     if (status == OK)

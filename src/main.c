@@ -1,2 +1,11 @@
-#include "app.h"
-int main(int argc,char**argv){ struct app_options o={.data_dir=argv[1],.listen=argv[2],.open=true,.log_level=LOG_INFO,.postgres_url=argc>3&&argv[3][0]?argv[3]:0,.policy_file=argc>4?argv[4]:0}; return app_run(&o);}
+/*
+ * semel: one program, the daemon and its command line. What it can do is the table in cli/cli.c.
+ */
+#include "base/hash.h"
+#include "cli/cli.h"
+
+int main(int argc, char **argv)
+{
+    hash_setup();
+    return cli_main(argc, argv);
+}

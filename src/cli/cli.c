@@ -7,7 +7,10 @@
 #include "cli/commands.h"
 #include "cli/print.h"
 
-#define INTENT_ARGUMENT {"INTENT", CLI_TEXT, "The intent's id, int_….", NULL, false}
+#define INTENT_ARGUMENT                                            \
+    {                                                              \
+        "INTENT", CLI_TEXT, "The intent's id, int_….", NULL, false \
+    }
 #define ALL_SHARED (CLI_CALLS_DAEMON | CLI_PRINTS_JSON)
 
 /* clang-format off */
@@ -86,7 +89,8 @@ static const struct {
     struct cli_option option;
 } shared_options[] = {
     {CLI_CALLS_DAEMON,
-     {"--url", "URL", CLI_TEXT, "Where the daemon is; unix:/PATH for a socket.", "http://127.0.0.1:7363", "SEMEL_URL", NULL, false}},
+     {"--url", "URL", CLI_TEXT, "Where the daemon is; unix:/PATH for a socket.", "http://127.0.0.1:7363", "SEMEL_URL", NULL,
+      false}},
     {CLI_CALLS_DAEMON,
      {"--data", "DIR", CLI_DIR, "When SEMEL_TOKEN is not set: use the token in DIR/admin.token.", NULL, NULL, NULL, false}},
     {CLI_PRINTS_JSON, {"--json", NULL, CLI_SWITCH, "Print one JSON object per line.", NULL, NULL, NULL, false}},

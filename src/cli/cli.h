@@ -1,6 +1,6 @@
 /*
- * cli: the command line of semel. Commands and options are rows of tables (cli.c, cmd_*.c); the same rows feed the parser, `help`,
- * `completion` and the reference page, so that none of them can disagree.
+ * cli: the command line of semel. Commands and options are rows of tables (cli.c, cmd_*.c); the same rows feed the parser,
+ * `help`, `completion` and the reference page, so that none of them can disagree.
  *
  * Promises: a result goes to stdout, everything else to stderr as "semel: what happened. What to do."; the exit code says what a
  * script should do now; nothing asks questions; a token is never taken from the command line, where every process could read it.

@@ -28,7 +28,8 @@ static void add_escaped(struct buf *out, struct bytes text)
     static const char hex[] = "0123456789ABCDEF";
     for (size_t i = 0; i < text.len; i++) {
         unsigned char c = (unsigned char)text.at[i];
-        if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || (c != '\0' && strchr("-._~", c) != NULL))
+        if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+            (c != '\0' && strchr("-._~", c) != NULL))
             buf_add_char(out, (char)c);
         else
             buf_add(out, (struct bytes){(const char[]){'%', hex[c >> 4], hex[c & 15]}, 3});
@@ -71,7 +72,9 @@ static int find_token(struct cli *cli, struct bytes *ret_token)
     const char *env = getenv("SEMEL_TOKEN"), *dir = cli_text(cli, "--data");
     if (env != NULL && *env != '\0') {
         *ret_token = bytes_of(env);
-        return is_token(*ret_token) ? CLI_OK : cli_fail(CLI_CONFIG, "SEMEL_TOKEN is not a token. Set it to the text that begins with sml_.");
+        return is_token(*ret_token)
+                   ? CLI_OK
+                   : cli_fail(CLI_CONFIG, "SEMEL_TOKEN is not a token. Set it to the text that begins with sml_.");
     }
     if (dir == NULL)
         return CLI_OK;
@@ -79,8 +82,9 @@ static int find_token(struct cli *cli, struct bytes *ret_token)
     if (path.at == NULL)
         return cli_fail(CLI_INTERNAL, "there is not enough memory.");
     if (access(path.at, R_OK) != 0)
-        return cli_fail(errno == EACCES ? CLI_FORBIDDEN : CLI_CONFIG, "%s cannot be read: %s. semel serve writes it on its first start; else set SEMEL_TOKEN.",
-                        path.at, strerror(errno));
+        return cli_fail(errno == EACCES ? CLI_FORBIDDEN : CLI_CONFIG,
+                        "%s cannot be read: %s. semel serve writes it on its first start; else set SEMEL_TOKEN.", path.at,
+                        strerror(errno));
     int code = cli_read_file(cli, path.at, TOKEN_SIZE_MAX, &text);
     if (code != CLI_OK)
         return code;
@@ -210,7 +214,8 @@ static int explain(const struct cli *cli, const struct client *client, CURLcode 
         return cli_fail(CLI_UNREACHABLE, "the connection to %s is not safe: %s.", url, detail);
     if (client->reply.failed)
         return cli_fail(CLI_UNREACHABLE, "the answer of %s is longer than %zu MiB.", url, CLIENT_REPLY_MAX >> 20);
-    return cli_fail(CLI_UNREACHABLE, "no answer came from %s: %s. The call may have been carried out; repeat it to find out.", url, detail);
+    return cli_fail(CLI_UNREACHABLE, "no answer came from %s: %s. The call may have been carried out; repeat it to find out.",
+                    url, detail);
 }
 
 static int take_reply(struct cli *cli, struct client_reply *ret_reply)
@@ -295,7 +300,7 @@ static void add_sentence(struct buf *out, struct bytes text, const char *before)
     buf_add(out, text);
 }
 
-static void print_differs(struct cli *cli, const struct json *differs)
+static void print_differs(const struct json *differs)
 {
     if (differs == NULL || differs->type != JSON_ARRAY || differs->count == 0)
         return;
@@ -306,7 +311,6 @@ static void print_differs(struct cli *cli, const struct json *differs)
             add_sentence(&names, differs->items[i].text, names.len > 0 ? ", " : "");
     cli_note("what differs: %.*s.", BYTES_ARG(buf_bytes(&names)));
     buf_release(&names);
-    (void)cli;
 }
 
 int client_problem(struct cli *cli, const struct client_reply *reply)
@@ -322,7 +326,7 @@ int client_problem(struct cli *cli, const struct client_reply *reply)
     add_sentence(&text, print_field(cli, &reply->json, "hint"), " ");
     int code = cli_fail(client_exit(reply->status, print_field(cli, &reply->json, "code")), "%.*s", BYTES_ARG(buf_bytes(&text)));
     buf_release(&text);
-    print_differs(cli, json_get(&reply->json, BYTES("differs")));
+    print_differs(json_get(&reply->json, BYTES("differs")));
     if (cli_on(cli, "--json"))
         print_json(&reply->json);
     return code;

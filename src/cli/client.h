@@ -1,6 +1,6 @@
 /*
- * client: calls the daemon over HTTP (libcurl, one connection, one call at a time). The address is --url; the token is SEMEL_TOKEN, or
- * the one in --data DIR/admin.token. Failures are printed here and become exit codes.
+ * client: calls the daemon over HTTP (libcurl, one connection, one call at a time). The address is --url; the token is
+ * SEMEL_TOKEN, or the one in --data DIR/admin.token. Failures are printed here and become exit codes.
  */
 #ifndef SEMEL_CLI_CLIENT_H
 #define SEMEL_CLI_CLIENT_H
@@ -11,8 +11,8 @@
 
 struct client_request {
     const char *method;
-    struct bytes path; /* ends in a NUL; with its query */
-    struct bytes body; /* BYTES_NONE for none */
+    struct bytes path;        /* ends in a NUL; with its query */
+    struct bytes body;        /* BYTES_NONE for none */
     const char *content_type; /* NULL is JSON */
     int64_t wait_us;          /* how long the daemon may take on purpose */
 };

@@ -184,7 +184,7 @@ static void write_markdown_command(FILE *out, const struct cli_command *command)
         fprintf(out, "- `%s`: %s\n", command->arguments[i].name, command->arguments[i].help);
     const struct cli_option *option;
     for (size_t i = 0; (option = cli_option_at(command, i)) != NULL; i++) {
-        fprintf(out, option->value != NULL ? "- `%s %s`: " : "- `%s`: ", option->name, option->value);
+        fprintf(out, "- `%s%s%s`: ", option->name, option->value != NULL ? " " : "", option->value != NULL ? option->value : "");
         write_option_help(out, option);
         fputc('\n', out);
     }

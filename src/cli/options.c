@@ -1,6 +1,6 @@
 /*
- * The parser: `--name value`, `--name=value`, `-h`, `--` ends the options. Everything is checked before a command runs, whether it came
- * from the command line or from the environment.
+ * The parser: `--name value`, `--name=value`, `-h`, `--` ends the options. Everything is checked before a command runs, whether
+ * it came from the command line or from the environment.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -102,9 +102,10 @@ static enum status check_choice(const char *label, const char *const *names, str
     }
     const char *near = nearest_name(value, names, count);
     if (near != NULL)
-        return why_set(why, INVALID, "%s cannot be \"%.*s\". Did you mean %s?", label, (int)(value.len < 40 ? value.len : 40), value.at,
-                       near);
-    return why_set(why, INVALID, "%s cannot be \"%.*s\". It is one of %s.", label, (int)(value.len < 40 ? value.len : 40), value.at, all);
+        return why_set(why, INVALID, "%s cannot be \"%.*s\". Did you mean %s?", label, (int)(value.len < 40 ? value.len : 40),
+                       value.at, near);
+    return why_set(why, INVALID, "%s cannot be \"%.*s\". It is one of %s.", label, (int)(value.len < 40 ? value.len : 40),
+                   value.at, all);
 }
 
 static enum status check_value(const char *label, enum cli_kind kind, const char *const *names, const char *text, struct why *why)
@@ -178,7 +179,8 @@ static enum status take_argument(const char *text, struct cli *ret, struct why *
 {
     const struct cli_argument *argument = &ret->command->arguments[ret->argument_count];
     if (ret->argument_count >= cli_argument_count(ret->command))
-        return why_set(why, INVALID, "%s does not take \"%.40s\". See: semel help %s", ret->command->name, text, ret->command->name);
+        return why_set(why, INVALID, "%s does not take \"%.40s\". See: semel help %s", ret->command->name, text,
+                       ret->command->name);
     ret->arguments[ret->argument_count++] = text;
     return check_value(argument->name, argument->kind, argument->names, text, why);
 }
@@ -198,7 +200,8 @@ static enum status take_words(int argc, char *const *argv, struct cli *ret, stru
 }
 
 /* What the command line left open: the environment, then the default. */
-static enum status fill_option(const struct cli_option *option, const char **value, const struct cli_command *command, struct why *why)
+static enum status fill_option(const struct cli_option *option, const char **value, const struct cli_command *command,
+                               struct why *why)
 {
     const char *env = option->env != NULL ? getenv(option->env) : NULL;
     if (*value == NULL && env != NULL && *env != '\0') {
@@ -208,7 +211,8 @@ static enum status fill_option(const struct cli_option *option, const char **val
     if (*value == NULL)
         *value = option->default_text;
     if (*value == NULL && option->required)
-        return why_set(why, INVALID, "%s needs %s %s. See: semel help %s", command->name, option->name, option->value, command->name);
+        return why_set(why, INVALID, "%s needs %s %s. See: semel help %s", command->name, option->name, option->value,
+                       command->name);
     return OK;
 }
 
@@ -217,8 +221,8 @@ static enum status fill(struct cli *ret, struct why *why)
     const struct cli_command *command = ret->command;
     const struct cli_option *option;
     if (ret->argument_count < cli_argument_count(command) && !command->arguments[ret->argument_count].optional)
-        return why_set(why, INVALID, "%s needs %s. See: semel help %s", command->name, command->arguments[ret->argument_count].name,
-                       command->name);
+        return why_set(why, INVALID, "%s needs %s. See: semel help %s", command->name,
+                       command->arguments[ret->argument_count].name, command->name);
     for (size_t i = 0; (option = cli_option_at(command, i)) != NULL; i++)
         TRY(fill_option(option, &ret->values[i], command, why));
     return OK;

@@ -11,7 +11,8 @@ enum { LINE_MAX_SIZE = 1 << 20 };
 
 static bool is_obeyed(uint32_t code)
 {
-    return code < 0x20 || (code >= 0x7F && code < 0xA0) || (code >= 0x202A && code <= 0x202E) || (code >= 0x2066 && code <= 0x2069);
+    return code < 0x20 || (code >= 0x7F && code < 0xA0) || (code >= 0x202A && code <= 0x202E) ||
+           (code >= 0x2066 && code <= 0x2069);
 }
 
 void print_clean(struct buf *out, struct bytes text)

@@ -1,6 +1,6 @@
 /*
- * print: what people see. Text that came from elsewhere loses its control characters first, so that a key or an error message cannot
- * move the cursor or recolour the terminal. Colour only on a terminal, and not with NO_COLOR.
+ * print: what people see. Text that came from elsewhere loses its control characters first, so that a key or an error message
+ * cannot move the cursor or recolour the terminal. Colour only on a terminal, and not with NO_COLOR.
  */
 #ifndef SEMEL_CLI_PRINT_H
 #define SEMEL_CLI_PRINT_H
@@ -30,7 +30,8 @@ enum print_colour print_state_colour(struct bytes state);
 /* Local time: "2026-11-16 09:00:03", or the time of day alone when it is the same day as `now_us`. */
 void print_when(int64_t time_us, int64_t now_us, char ret[32]);
 
-/* A member's text for people: strings decoded and cleaned, anything else as written; "" when it is absent or null. In the arena. */
+/* A member's text for people: strings decoded and cleaned, anything else as written; "" when it is absent or null. In the arena.
+ */
 struct bytes print_field(struct cli *cli, const struct json *object, const char *name);
 
 /* A time member; 0 when it is absent or no time. */

@@ -271,12 +271,17 @@ static void *writer_main(void *arg)
         struct engine_command *list = take_queue(engine, wake, &stop);
         wake = engine_step(engine, list);
     }
-    /* Whoever still waits gets the answer of this moment; what was counted is written. */
-    run_due_waiters(engine, engine->env->boot_us(engine->env), true);
-    engine->suppressions.oldest_us = engine->suppressions.count > 0 ? 1 : 0;
-    if (engine->suppressions.count > 0 && atomic_load(&engine->intake) == INTAKE_OPEN)
-        batch_run(engine, NULL, 0);
     return NULL;
+}
+
+/* Whoever still waits gets the answer of this moment; what was counted is written. */
+static void finish(struct engine *engine)
+{
+    run_due_waiters(engine, engine->env->boot_us(engine->env), true);
+    if (engine->suppressions.count == 0 || atomic_load(&engine->intake) != INTAKE_OPEN)
+        return;
+    engine->suppressions.oldest_us = INT64_MIN / 2; /* due now */
+    batch_run(engine, NULL, 0);
 }
 
 void engine_submit(struct engine *engine, struct engine_command *command)
@@ -306,8 +311,12 @@ static enum status open_store(struct engine *engine, int lane, int *ret_lane, st
 {
     *ret_lane = 0;
     if (engine->postgres_url == NULL)
-        return store_open_sqlite(engine->data_dir, STORE_WRITE, &engine->store, why);
-    return store_open_postgres(engine->postgres_url, STORE_WRITE, lane, &engine->store, ret_lane, why);
+        TRY(store_open_sqlite(engine->data_dir, STORE_WRITE, &engine->store, why));
+    else
+        TRY(store_open_postgres(engine->postgres_url, STORE_WRITE, lane, &engine->store, ret_lane, why));
+    if (engine->wrap != NULL)
+        engine->store = engine->wrap(engine->store, engine->wrap_user);
+    return OK;
 }
 
 enum status engine_connect(struct engine *engine, int lane, struct why *why)
@@ -397,6 +406,8 @@ enum status engine_open(const struct engine_config *config, struct engine **ret_
     engine->env = config->env;
     engine->data_dir = config->data_dir != NULL ? strdup(config->data_dir) : NULL;
     engine->postgres_url = config->postgres_url != NULL ? strdup(config->postgres_url) : NULL;
+    engine->wrap = config->wrap;
+    engine->wrap_user = config->wrap_user;
     arena_init(&engine->arena, BATCH_ARENA_MAX);
     suppressions_init(&engine->suppressions);
     engine->queue_last = &engine->queue_first;
@@ -484,6 +495,8 @@ void engine_close(struct engine *engine)
         return;
     if (engine->started)
         stop_threads(engine);
+    if (engine->store != NULL)
+        finish(engine);
     store_close(engine->read_store);
     store_close(engine->store);
     arena_release(&engine->arena);

@@ -29,6 +29,8 @@ struct suppressions {
 struct engine {
     struct env *env;
     char *data_dir, *postgres_url;
+    struct store *(*wrap)(struct store *store, void *user);
+    void *wrap_user;
     struct store *store;
     struct store *read_store;
 

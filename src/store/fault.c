@@ -33,14 +33,18 @@ static enum status fault_begin(struct store *store, struct why *why)
         return strike(self->fault, why);
     enum status status = store_begin(self->inner, why);
     store->clock_us = self->inner->clock_us;
+    store->lost = self->inner->lost;
     return status;
 }
 
 static enum status fault_commit(struct store *store, struct why *why)
 {
     struct fault_store *self = of(store);
-    if (!strikes(self->fault, true))
-        return store_commit(self->inner, why);
+    if (!strikes(self->fault, true)) {
+        enum status status = store_commit(self->inner, why);
+        store->lost = self->inner->lost;
+        return status;
+    }
     if (self->fault->after)
         TRY(store_commit(self->inner, why));
     return strike(self->fault, why);
@@ -57,7 +61,9 @@ static enum status fault_run(struct store *store, const struct query *query, con
     struct fault_store *self = of(store);
     if (strikes(self->fault, false))
         return strike(self->fault, why);
-    return self->inner->ops->run(self->inner, query, params, count, on_row, ctx, ret_changed, why);
+    enum status status = self->inner->ops->run(self->inner, query, params, count, on_row, ctx, ret_changed, why);
+    store->lost = self->inner->lost;
+    return status;
 }
 
 static enum status fault_script(struct store *store, const char *text, struct why *why)

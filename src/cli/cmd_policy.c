@@ -1,0 +1,245 @@
+#include <stdio.h>
+
+#include "base/when.h"
+#include "cli/client.h"
+#include "cli/commands.h"
+#include "cli/print.h"
+#include "policy/policy.h"
+
+/* ---- check ---- */
+
+static void write_problem(const struct policy_problem *problem, const char *file, struct buf *buf)
+{
+    struct json_out out = json_out_to(buf);
+    json_open(&out, '{');
+    json_name(&out, "file");
+    json_cstr(&out, file);
+    json_name(&out, "line");
+    json_i64(&out, (int64_t)problem->line);
+    json_name(&out, "column");
+    json_i64(&out, (int64_t)problem->column);
+    json_name(&out, "text");
+    json_cstr(&out, problem->text);
+    json_close(&out, '}');
+}
+
+static void print_problem(struct cli *cli, const char *file, const struct policy_problem *problem)
+{
+    if (!cli_on(cli, "--json")) {
+        print_line("%s:%zu:%zu: %s", file, problem->line, problem->column, problem->text);
+        return;
+    }
+    struct buf buf;
+    buf_init(&buf, 64 << 10);
+    write_problem(problem, file, &buf);
+    print_json_buf(&buf);
+    buf_release(&buf);
+}
+
+/* Reads and checks a policy file, printing its problems. */
+static int check_file(struct cli *cli, struct policy **ret_policy, struct bytes *ret_text)
+{
+    const char *file = cli->arguments[0];
+    struct policy_problems problems = {0};
+    int code = cli_read_file(cli, file, POLICY_SIZE_MAX, ret_text);
+    if (code != CLI_OK)
+        return code;
+    enum status status = policy_parse(*ret_text, ret_policy, &problems);
+    if (status == OK)
+        return CLI_OK;
+    if (status != INVALID)
+        return cli_fail(CLI_INTERNAL, "there is not enough memory to read the policy.");
+    for (size_t i = 0; i < problems.count; i++)
+        print_problem(cli, file, &problems.at[i]);
+    return cli_fail(CLI_CONFIG, "%s has %zu problem%s. Correct it and try again.", file, problems.count,
+                    problems.count == 1 ? "" : "s");
+}
+
+static void print_checked(const char *file, const struct policy *policy)
+{
+    char hex[2 * HASH_SIZE];
+    struct buf buf;
+    buf_init(&buf, 64 << 10);
+    struct json_out out = json_out_to(&buf);
+    bytes_to_hex(hash_bytes(&policy->hash), hex);
+    json_open(&out, '{');
+    json_name(&out, "file");
+    json_cstr(&out, file);
+    json_name(&out, "hash");
+    json_text(&out, (struct bytes){hex, sizeof hex});
+    json_name(&out, "workflows");
+    json_i64(&out, (int64_t)policy->workflow_count);
+    json_close(&out, '}');
+    print_json_buf(&buf);
+    buf_release(&buf);
+}
+
+int policy_check_run(struct cli *cli)
+{
+    struct policy *policy;
+    struct bytes text;
+    int code = check_file(cli, &policy, &text);
+    if (code != CLI_OK)
+        return code;
+    if (cli_on(cli, "--json"))
+        print_checked(cli->arguments[0], policy);
+    else
+        print_line("%s is right: %zu workflow%s", cli->arguments[0], policy->workflow_count,
+                   policy->workflow_count == 1 ? "" : "s");
+    policy_free(policy);
+    return CLI_OK;
+}
+
+/* ---- apply ---- */
+
+/* A daemon of another version may find problems that this program does not know. */
+static void print_remote_problems(const struct json *problems)
+{
+    for (uint32_t i = 0; problems != NULL && problems->type == JSON_ARRAY && i < problems->count; i++) {
+        const struct json *line = json_get(&problems->items[i], BYTES("line")),
+                          *text = json_get(&problems->items[i], BYTES("text"));
+        if (line != NULL && text != NULL && text->type == JSON_STRING)
+            print_line("line %.*s: %.*s", BYTES_ARG(line->raw), BYTES_ARG(text->text));
+    }
+}
+
+static int send_policy(struct cli *cli, struct bytes text)
+{
+    struct client_reply reply;
+    const struct client_request request = {
+        .method = "PUT", .path = BYTES("/v1/policy"), .body = text, .content_type = "application/yaml"};
+    int code = client_send(cli, &request, &reply);
+    if (code != CLI_OK)
+        return code;
+    if (reply.status != 200 || !reply.is_json) {
+        if (reply.is_json && !cli_on(cli, "--json"))
+            print_remote_problems(json_get(&reply.json, BYTES("problems")));
+        return client_problem(cli, &reply);
+    }
+    const struct json *changed = json_get(&reply.json, BYTES("changed"));
+    if (cli_on(cli, "--json"))
+        print_json(&reply.json);
+    else
+        print_line("policy %.*s %s", BYTES_ARG(print_field(cli, &reply.json, "version")),
+                   changed != NULL && changed->type == JSON_FALSE ? "was already in force" : "is in force");
+    return CLI_OK;
+}
+
+int policy_apply_run(struct cli *cli)
+{
+    struct policy *policy;
+    struct bytes text;
+    int code = check_file(cli, &policy, &text);
+    if (code != CLI_OK)
+        return code;
+    policy_free(policy);
+    return send_policy(cli, text);
+}
+
+/* ---- show ---- */
+
+int policy_show_run(struct cli *cli)
+{
+    struct client_reply reply;
+    int code = client_call(cli, &(struct client_request){.method = "GET", .path = BYTES("/v1/policy")}, &reply);
+    if (code != CLI_OK)
+        return code;
+    if (cli_on(cli, "--json")) {
+        print_json(&reply.json);
+        return CLI_OK;
+    }
+    /* The text itself is the output, so that it can be edited and applied; where it comes from goes to stderr. */
+    const struct json *text = json_get(&reply.json, BYTES("text"));
+    if (text == NULL || text->type != JSON_STRING || text->text.len == 0) {
+        cli_note("no policy was applied yet: the defaults hold. See: semel policy settings");
+        return CLI_OK;
+    }
+    cli_note("policy %.*s, applied %.*s by %.*s", BYTES_ARG(print_field(cli, &reply.json, "version")),
+             BYTES_ARG(print_field(cli, &reply.json, "applied_at")), BYTES_ARG(print_field(cli, &reply.json, "actor")));
+    fwrite(text->text.at, 1, text->text.len, stdout);
+    return CLI_OK;
+}
+
+/* ---- settings ---- */
+
+static const char *const kind_names[] = {
+    [POLICY_TEXT] = "text",         [POLICY_ZONE] = "time zone", [POLICY_DURATION] = "duration", [POLICY_INTEGER] = "number",
+    [POLICY_SWITCH] = "true/false", [POLICY_CHOICE] = "choice",  [POLICY_LIST] = "list",         [POLICY_GROUP] = "mapping",
+};
+
+static struct bytes setting_values(struct cli *cli, const struct policy_setting *setting)
+{
+    struct buf buf;
+    buf_init(&buf, 4096);
+    if (setting->kind == POLICY_CHOICE) {
+        for (size_t i = 0; setting->names[i] != NULL; i++)
+            buf_printf(&buf, "%s%s", i > 0 ? " | " : "", setting->names[i]);
+    } else if (setting->kind == POLICY_DURATION && setting->max > 0) {
+        char min[32], max[32];
+        when_format_duration(setting->min, min);
+        when_format_duration(setting->max, max);
+        buf_printf(&buf, "%s to %s", min, max);
+    } else if (setting->kind == POLICY_INTEGER && setting->max > 0) {
+        buf_printf(&buf, "%lld to %lld", (long long)setting->min, (long long)setting->max);
+    } else {
+        buf_add_cstr(&buf, kind_names[setting->kind]);
+    }
+    struct bytes text = arena_dup(&cli->arena, buf_bytes(&buf));
+    buf_release(&buf);
+    return text;
+}
+
+static void print_setting_json(struct cli *cli, const struct policy_setting *setting)
+{
+    struct buf buf;
+    buf_init(&buf, 64 << 10);
+    struct json_out out = json_out_to(&buf);
+    json_open(&out, '{');
+    json_name(&out, "name");
+    json_cstr(&out, setting->name);
+    json_name(&out, "kind");
+    json_cstr(&out, kind_names[setting->kind]);
+    json_name(&out, "values");
+    json_text(&out, setting_values(cli, setting));
+    json_name(&out, "default");
+    json_cstr(&out, setting->default_text);
+    json_name(&out, "example");
+    json_cstr(&out, setting->example);
+    json_name(&out, "top");
+    json_bool(&out, (setting->places & POLICY_TOP) != 0);
+    json_name(&out, "workflow");
+    json_bool(&out, (setting->places & POLICY_WORKFLOW) != 0);
+    json_name(&out, "help");
+    json_cstr(&out, setting->help);
+    json_close(&out, '}');
+    print_json_buf(&buf);
+    buf_release(&buf);
+}
+
+static const char *place_name(unsigned places)
+{
+    if (places == POLICY_TOP)
+        return "top";
+    return places == POLICY_WORKFLOW ? "workflow" : "both";
+}
+
+int policy_settings_run(struct cli *cli)
+{
+    static const char *const headings[] = {"SETTING", "WHERE", "VALUES", "DEFAULT", "MEANING"};
+    struct table table;
+    table_init(&table, &cli->arena, headings, sizeof headings / sizeof *headings);
+    for (size_t i = 0; i < policy_setting_count; i++) {
+        const struct policy_setting *setting = &policy_settings[i];
+        if (cli_on(cli, "--json")) {
+            print_setting_json(cli, setting);
+            continue;
+        }
+        const struct bytes cells[] = {
+            bytes_of(setting->name), bytes_of(place_name(setting->places)), setting_values(cli, setting),
+            bytes_of(setting->default_text != NULL ? setting->default_text : "-"), bytes_of(setting->help)};
+        table_add(&table, cells, COLOUR_NONE);
+    }
+    if (!cli_on(cli, "--json"))
+        table_print(&table);
+    return CLI_OK;
+}

@@ -1,0 +1,50 @@
+#include "base/when.h"
+#include "cli/client.h"
+#include "cli/commands.h"
+#include "cli/print.h"
+
+static struct bytes or_unknown(struct bytes text)
+{
+    return text.len > 0 ? text : BYTES("?");
+}
+
+static void print_status(struct cli *cli, const struct json *json, bool ready)
+{
+    int64_t uptime_seconds = 0;
+    char uptime[32] = "?";
+    const struct json *seconds = json_get(json, BYTES("uptime_seconds"));
+    if (seconds != NULL && json_to_i64(seconds, &uptime_seconds) && uptime_seconds >= 0 &&
+        uptime_seconds < INT64_MAX / WHEN_SECOND)
+        when_format_rough(uptime_seconds * WHEN_SECOND, uptime);
+    print_line("semel %.*s at %s: %s", BYTES_ARG(or_unknown(print_field(cli, json, "version"))), cli_text(cli, "--url"),
+               ready ? "ready" : "not ready");
+    static const char *const rows[][2] = {
+        {"storage", "storage"}, {"schema", "schema"},         {"intake", "intake"},
+        {"mode", "mode"},       {"policy", "policy_version"}, {"waiting", "intents_waiting"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct bytes value = print_field(cli, json, rows[i][1]);
+        if (value.len > 0)
+            print_line("  %-9s %.*s", rows[i][0], BYTES_ARG(value));
+    }
+    print_line("  %-9s %s", "up for", uptime);
+}
+
+int status_run(struct cli *cli)
+{
+    struct client_reply reply;
+    int code = client_send(cli, &(struct client_request){.method = "GET", .path = BYTES("/readyz")}, &reply);
+    if (code != CLI_OK)
+        return code;
+    bool ready = reply.status == 200;
+    if (!reply.is_json || json_get(&reply.json, BYTES("status")) == NULL || (!ready && reply.status != 503))
+        return client_problem(cli, &reply);
+    if (cli_on(cli, "--json"))
+        print_json(&reply.json);
+    else
+        print_status(cli, &reply.json, ready);
+    if (ready)
+        return CLI_OK;
+    struct bytes reason = print_field(cli, &reply.json, "reason");
+    return cli_fail(CLI_LATER, "not ready: %.*s. Try again later.", BYTES_ARG(or_unknown(reason)));
+}

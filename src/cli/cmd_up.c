@@ -1,0 +1,18 @@
+#include "cli/commands.h"
+#include "cli/daemon.h"
+#include "cli/print.h"
+
+int up_run(struct cli *cli)
+{
+    struct app_options options;
+    int code = daemon_read_options(cli, &options);
+    if (code != CLI_OK)
+        return code;
+    if (!daemon_is_loopback(options.listen))
+        return cli_fail(
+            CLI_USAGE,
+            "up asks for no token, so it only listens on a loopback address such as 127.0.0.1:7363, not on %s. Use: semel serve",
+            options.listen);
+    options.open = true;
+    return app_run(&options);
+}

@@ -1,0 +1,59 @@
+#include "cli/daemon.h"
+
+#include <arpa/inet.h>
+
+#include "cli/commands.h"
+#include "cli/print.h"
+
+static const char *const log_levels[] = {
+    [LOG_DEBUG] = "debug", [LOG_INFO] = "info", [LOG_WARN] = "warn", [LOG_ERROR] = "error", NULL};
+static const char *const log_formats[] = {[LOG_LOGFMT] = "logfmt", [LOG_JSON] = "json", NULL};
+
+const struct cli_option daemon_options[] = {
+    {"--data", "DIR", CLI_DIR, "Where the data is kept.", "./semel-data", "SEMEL_DATA", NULL, false},
+    {"--listen", "HOST:PORT", CLI_TEXT, "Where to listen; unix:/PATH for a socket.", "127.0.0.1:7363", "SEMEL_LISTEN", NULL,
+     false},
+    {"--policy", "FILE", CLI_FILE, "Apply this policy at the start.", NULL, "SEMEL_POLICY", NULL, false},
+    {"--db", "URL", CLI_TEXT, "Keep the data in PostgreSQL: postgres://….", NULL, "SEMEL_DB", NULL, false},
+    {"--tls-cert", "FILE", CLI_FILE, "Serve HTTPS with this certificate chain.", NULL, "SEMEL_TLS_CERT", NULL, false},
+    {"--tls-key", "FILE", CLI_FILE, "The certificate's private key.", NULL, "SEMEL_TLS_KEY", NULL, false},
+    {"--log-level", "LEVEL", CLI_CHOICE, "Log this and what is graver.", "info", "SEMEL_LOG_LEVEL", log_levels, false},
+    {"--log-format", "FORMAT", CLI_CHOICE, "How log lines look.", "logfmt", "SEMEL_LOG_FORMAT", log_formats, false},
+    {0},
+};
+
+bool daemon_is_loopback(const char *listen)
+{
+    struct in_addr v4;
+    const char *colon = strrchr(listen, ':');
+    char host[64];
+    if (strncmp(listen, "unix:", 5) == 0 || strncmp(listen, "[::1]:", 6) == 0)
+        return true;
+    if (colon == NULL || (size_t)(colon - listen) >= sizeof host)
+        return false;
+    memcpy(host, listen, (size_t)(colon - listen));
+    host[colon - listen] = '\0';
+    return inet_pton(AF_INET, host, &v4) == 1 && ntohl(v4.s_addr) >> 24 == 127;
+}
+
+int daemon_read_options(struct cli *cli, struct app_options *ret_options)
+{
+    const struct app_options options = {
+        .data_dir = cli_text(cli, "--data"),
+        .listen = cli_text(cli, "--listen"),
+        .policy_file = cli_text(cli, "--policy"),
+        .postgres_url = cli_text(cli, "--db"),
+        .tls_cert = cli_text(cli, "--tls-cert"),
+        .tls_key = cli_text(cli, "--tls-key"),
+        .log_level = (enum log_level)cli_choice(cli, "--log-level"),
+        .log_format = (enum log_format)cli_choice(cli, "--log-format"),
+    };
+    struct bytes db = bytes_of(options.postgres_url);
+    if ((options.tls_cert == NULL) != (options.tls_key == NULL))
+        return cli_fail(CLI_USAGE, "--tls-cert and --tls-key go together. Give both, or none.");
+    if (db.at != NULL && !bytes_starts(db, BYTES("postgres://")) && !bytes_starts(db, BYTES("postgresql://")))
+        return cli_fail(CLI_USAGE,
+                        "--db is not a PostgreSQL URL. Write postgres://USER@HOST/DATABASE, or leave it out for SQLite.");
+    *ret_options = options;
+    return CLI_OK;
+}

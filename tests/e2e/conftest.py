@@ -1,0 +1,109 @@
+import os
+
+import pytest
+
+from http_client import Client
+from semel_process import Postgres, Semel, binary
+
+STORAGES = ("sqlite", "postgres")
+
+
+def pytest_configure(config):
+    if not os.access(binary(), os.X_OK):
+        raise pytest.UsageError(f"there is no binary {binary()}; build it, or name one with SEMEL_BINARY")
+
+
+def pytest_collection_modifyitems(items):
+    items.sort(key=lambda item: item.path.name == "test_openapi.py")  # it looks at what the others were answered
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    report = (yield).get_result()
+    house = item.funcargs.get("house") if hasattr(item, "funcargs") else None
+    if report.failed and house is not None:
+        for daemon in house.daemons:
+            report.sections.append((f"log of {daemon.data.name}", daemon.said()[-8000:]))
+
+
+@pytest.fixture(scope="session")
+def seconds():
+    """How long the tests that break things go on."""
+    return float(os.environ.get("SEMEL_E2E_SECONDS", "8"))
+
+
+@pytest.fixture(scope="session")
+def postgres():
+    cluster = Postgres()
+    if cluster.bin is None:
+        pytest.skip("PostgreSQL is not installed")
+    try:
+        cluster.create()
+        yield cluster
+    finally:
+        cluster.remove()
+
+
+class House:
+    """Makes daemons and clients for one test, and ends them all."""
+
+    def __init__(self, directory, request):
+        self.directory, self.request = directory, request
+        self.daemons, self.clients = [], []
+
+    def make(self, storage="sqlite", policy=None, name=None, **options):
+        """A daemon that is not started yet. `policy` is text."""
+        name = name or f"data{len(self.daemons)}"
+        if policy is not None:
+            path = self.directory / f"{name}.yaml"
+            path.write_text(policy)
+            options["policy"] = path
+        if storage == "postgres":
+            options.setdefault("db", self.request.getfixturevalue("postgres").database())
+        daemon = Semel(options.pop("data", None) or self.directory / name, **options)
+        self.daemons.append(daemon)
+        return daemon
+
+    def start(self, *args, **options):
+        return self.make(*args, **options).start()
+
+    def client(self, daemon, **options):
+        client = Client(daemon.port, **options)
+        self.clients.append(client)
+        return client
+
+    def end(self):
+        for client in self.clients:
+            client.close()
+        for daemon in self.daemons:
+            daemon.end()
+
+
+@pytest.fixture
+def house(tmp_path, request):
+    made = House(tmp_path, request)
+    yield made
+    made.end()
+
+
+@pytest.fixture(scope="module")
+def module_house(tmp_path_factory, request):
+    made = House(tmp_path_factory.mktemp("house"), request)
+    yield made
+    made.end()
+
+
+@pytest.fixture(params=STORAGES)
+def storage(request):
+    return request.param
+
+
+@pytest.fixture
+def semel(house, storage):
+    """A fresh daemon, without tokens, on either storage."""
+    return house.start(storage)
+
+
+@pytest.fixture
+def client(house, semel):
+    return house.client(semel)

@@ -1,0 +1,188 @@
+"""Real processes for the tests: the daemon, and a private PostgreSQL cluster. Nothing here knows what the tests check."""
+
+import os
+import pathlib
+import pwd
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+
+REPO = pathlib.Path(__file__).resolve().parents[2]
+START_SECONDS = 30
+ADDRESS = re.compile(r"(https?)://([0-9.]+):([0-9]+)/v1")
+
+
+def binary():
+    return os.environ.get("SEMEL_BINARY") or str(REPO / "build" / "semel")
+
+
+def until(check, what, seconds=START_SECONDS, every=0.01):
+    """Calls `check` until it returns something true. A generous time-out, never a measurement."""
+    end = time.monotonic() + seconds
+    while True:
+        found = check()
+        if found:
+            return found
+        if time.monotonic() > end:
+            raise AssertionError(f"waited {seconds} s in vain for: {what}")
+        time.sleep(every)
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def accepts(port):
+    try:
+        socket.create_connection(("127.0.0.1", port), timeout=5).close()
+        return True
+    except OSError:
+        return False
+
+
+class Semel:
+    """One daemon on its data directory. It can be stopped, killed and started again, by default on the port it had."""
+
+    def __init__(self, data, command="up", port=0, policy=None, db=None, options=(), wrapper=()):
+        self.data = pathlib.Path(data)
+        self.command, self.port, self.policy, self.db = command, port, policy, db
+        self.options, self.wrapper = list(options), list(wrapper)
+        self.log = self.data.parent / (self.data.name + ".log")
+        self.process = None
+
+    def arguments(self):
+        words = [binary(), self.command, "--data", str(self.data), "--listen", f"127.0.0.1:{self.port}"]
+        words += ["--policy", str(self.policy)] if self.policy else []
+        words += ["--db", self.db] if self.db else []
+        return self.wrapper + words + self.options
+
+    def launch(self):
+        """Starts the process without waiting for anything."""
+        start = self.log.stat().st_size if self.log.exists() else 0
+        with open(self.log, "ab") as log:
+            self.process = subprocess.Popen(
+                self.arguments(), stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+            )
+        return start
+
+    def start(self):
+        said_before = self.launch()
+        until(lambda: self._has_address(said_before) or self._has_ended(), f"the greeting in {self.log}")
+        assert self.process.poll() is None, f"the daemon ended with {self.process.returncode}:\n{self.said()}"
+        until(lambda: accepts(self.port), "an open port")
+        return self
+
+    def _has_address(self, said_before):
+        found = ADDRESS.search(self.said()[said_before:])
+        if found:
+            self.port = int(found.group(3))
+        return found
+
+    def _has_ended(self):
+        return self.process.poll() is not None
+
+    def said(self):
+        return self.log.read_bytes().decode("utf-8", "replace") if self.log.exists() else ""
+
+    @property
+    def pid(self):
+        return self.process.pid
+
+    def alive(self):
+        return self.process is not None and self.process.poll() is None
+
+    def stop(self, seconds=30):
+        """SIGTERM; the exit code."""
+        if self.alive():
+            self.process.terminate()
+        return self.process.wait(timeout=seconds)
+
+    def kill(self):
+        if self.alive():
+            self.process.kill()
+        self.process.wait()
+
+    def end(self):
+        """For the end of a test: the process and what it was wrapped in, whatever state they are in."""
+        if self.process is None:
+            return
+        try:
+            os.killpg(self.process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        self.process.wait()
+
+    def resident_kib(self):
+        for line in pathlib.Path(f"/proc/{self.pid}/status").read_text().splitlines():
+            if line.startswith("VmRSS:"):
+                return int(line.split()[1])
+        raise AssertionError("no VmRSS")
+
+
+def run_cli(*words, seconds=60):
+    return subprocess.run([binary(), *words], capture_output=True, text=True, timeout=seconds, stdin=subprocess.DEVNULL)
+
+
+def cli_has(*words):
+    """True when the binary knows the command: usage errors exit 64."""
+    try:
+        return run_cli(*words, "--help", seconds=10).returncode == 0
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+
+
+class Postgres:
+    """A throw-away cluster in a directory of its own; loopback only."""
+
+    def __init__(self):
+        self.bin = self._find()
+        self.dir = pathlib.Path(tempfile.mkdtemp(prefix="semel-pg-"))
+        self.port = free_port()
+        self.count = 0
+
+    @staticmethod
+    def _find():
+        for found in sorted(pathlib.Path("/usr/lib/postgresql").glob("*/bin/pg_ctl"), reverse=True):
+            return found.parent
+        found = shutil.which("pg_ctl")
+        return pathlib.Path(found).parent if found else None
+
+    def _run(self, *words, check=True):
+        if os.getuid() == 0:
+            words = ("runuser", "-u", "postgres", "--", *words)
+        return subprocess.run(
+            [str(word) for word in words], check=check, cwd="/", stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT, timeout=120,
+        )
+
+    def create(self):
+        if os.getuid() == 0:
+            account = pwd.getpwnam("postgres")
+            os.chown(self.dir, account.pw_uid, account.pw_gid)
+        self._run(self.bin / "initdb", "-D", self.dir / "data", "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync")
+        self.start()
+
+    def start(self):
+        # The tests end processes, not machines: without fsync nothing they can see is weaker.
+        settings = f"-p {self.port} -k {self.dir} -c listen_addresses=127.0.0.1 -c fsync=off -c max_connections=50 -c shared_buffers=32MB"
+        self._run(self.bin / "pg_ctl", "-D", self.dir / "data", "-l", self.dir / "log", "-w", "-o", settings, "start")
+
+    def stop(self, mode="fast"):
+        self._run(self.bin / "pg_ctl", "-D", self.dir / "data", "-m", mode, "-w", "stop", check=False)
+
+    def database(self):
+        """The URL of a new, empty database."""
+        self.count += 1
+        name = f"semel_{self.count}"
+        self._run(self.bin / "createdb", "-h", "127.0.0.1", "-p", str(self.port), "-U", "postgres", name)
+        return f"postgres://postgres@127.0.0.1:{self.port}/{name}"
+
+    def remove(self):
+        self.stop("immediate")
+        shutil.rmtree(self.dir, ignore_errors=True)
