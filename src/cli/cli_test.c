@@ -461,7 +461,7 @@ TEST(a_story_ends_with_what_the_next_claim_is_told)
         {"{\"state\":\"sent\",\"capability\":\"none\",\"on_unknown\":\"hold\"}", true, "told that the outcome is unknown"},
         {"{\"state\":\"sent\",\"capability\":\"none\",\"on_unknown\":\"retry\"}", true, "accepts a repetition"},
         {"{\"state\":\"sent\",\"capability\":\"query\",\"on_unknown\":\"retry\"}", true, "told that the outcome is unknown"},
-        {"{\"state\":\"sent\",\"capability\":\"idempotent\",\"on_unknown\":\"hold\"}", true, "recognises the downstream key"},
+        {"{\"state\":\"sent\",\"capability\":\"idempotent\",\"on_unknown\":\"hold\"}", true, "the destination knows our key"},
         {"{\"state\":\"confirmed\"}", false, "given the result"},
         {"{\"state\":\"refused\"}", false, "The next claim is refused"},
         {"{\"state\":\"unknown\",\"intent\":\"int_1\",\"fence\":4}", false, "semel confirm int_1 --fence 4"},

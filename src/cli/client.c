@@ -323,7 +323,8 @@ int client_problem(struct cli *cli, const struct client_reply *reply)
     buf_init(&text, 64 << 10);
     buf_add(&text, title.len > 0 ? title : BYTES("the daemon refuses"));
     add_sentence(&text, detail, ": ");
-    add_sentence(&text, print_field(cli, &reply->json, "hint"), " ");
+    bool ended = memchr(".!?", buf_bytes(&text).at[text.len - 1], 3) != NULL;
+    add_sentence(&text, print_field(cli, &reply->json, "hint"), ended ? " " : ". ");
     int code = cli_fail(client_exit(reply->status, print_field(cli, &reply->json, "code")), "%.*s", BYTES_ARG(buf_bytes(&text)));
     buf_release(&text);
     print_differs(json_get(&reply->json, BYTES("differs")));
@@ -338,7 +339,7 @@ int client_call(struct cli *cli, const struct client_request *request, struct cl
     int code = client_send(cli, request, &reply);
     if (code != CLI_OK)
         return code;
-    if (reply.status < 200 || reply.status > 299 || !reply.is_json)
+    if (reply.status < 200 || reply.status > 299 || !reply.is_json || reply.json.type != JSON_OBJECT)
         return client_problem(cli, &reply);
     *ret_reply = reply;
     return CLI_OK;

@@ -27,7 +27,7 @@ struct client_reply {
 /* Sends and gets an answer of any status. Returns the exit code, 0 when something answered. */
 int client_send(struct cli *cli, const struct client_request *request, struct client_reply *ret_reply);
 
-/* As client_send, and a status other than 2xx, or one without JSON, is printed as an error. */
+/* As client_send, and a status other than 2xx, or an answer that is no JSON object, is printed as an error. */
 int client_call(struct cli *cli, const struct client_request *request, struct client_reply *ret_reply);
 
 /* Prints what a reply that is no success says; with --json also the object itself. Returns the exit code. */

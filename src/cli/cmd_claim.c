@@ -64,11 +64,10 @@ static void print_proceed(struct cli *cli, const struct json *json)
     char until[32] = "?";
     if (until_us != 0)
         print_when(until_us, env_real_wall_us(), until);
-    const struct json *would = json_find(json, BYTES("shadow.would"));
+    struct bytes would = print_field(cli, json_get(json, BYTES("shadow")), "would");
     print_line("proceed %.*s fence %.*s until %s (downstream key %.*s)%s%.*s", BYTES_ARG(print_field(cli, json, "intent")),
                BYTES_ARG(print_field(cli, json, "fence")), until, BYTES_ARG(print_field(cli, json, "downstream_key")),
-               would != NULL ? " shadow mode: would have been " : "", would != NULL ? (int)would->text.len : 0,
-               would != NULL && would->type == JSON_STRING ? would->text.at : "");
+               would.len > 0 ? " shadow: would have been " : "", BYTES_ARG(would));
 }
 
 /* The result is the output, so that a duplicate gives what the first one gave; how it came about goes to stderr. */
@@ -88,6 +87,22 @@ static void print_replay(const struct json *json)
         puts("null");
 }
 
+/* Someone acts on "proceed", so nothing else may look like it. */
+static int print_answer(struct cli *cli, const struct client_reply *reply)
+{
+    struct bytes answer = print_field(cli, &reply->json, "answer");
+    bool proceed = bytes_is(answer, "proceed");
+    if (!proceed && !bytes_is(answer, "replay"))
+        return client_problem(cli, reply);
+    if (cli_on(cli, "--json"))
+        print_json(&reply->json);
+    else if (proceed)
+        print_proceed(cli, &reply->json);
+    else
+        print_replay(&reply->json);
+    return CLI_OK;
+}
+
 static int send_claim(struct cli *cli, const struct json *input)
 {
     struct buf body;
@@ -102,15 +117,7 @@ static int send_claim(struct cli *cli, const struct json *input)
         .method = "POST", .path = BYTES("/v1/claims"), .body = buf_bytes(&body), .wait_us = cli_duration_us(cli, "--wait", 0)};
     int code = client_call(cli, &request, &reply);
     buf_release(&body);
-    if (code != CLI_OK)
-        return code;
-    if (cli_on(cli, "--json"))
-        print_json(&reply.json);
-    else if (bytes_is(print_field(cli, &reply.json, "answer"), "replay"))
-        print_replay(&reply.json);
-    else
-        print_proceed(cli, &reply.json);
-    return CLI_OK;
+    return code == CLI_OK ? print_answer(cli, &reply) : code;
 }
 
 int claim_run(struct cli *cli)

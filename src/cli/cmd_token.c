@@ -8,7 +8,7 @@
 const struct cli_option token_create_options[] = {
     {"--name", "NAME", CLI_TEXT, "Whose token it is; it appears in the decision log.", NULL, NULL, NULL, true},
     {"--scopes", "LIST", CLI_CHOICES, "What it may do, with commas between.", NULL, NULL, scope_names, true},
-    {"--expires", "DURATION", CLI_DURATION, "How long it is valid; for good when not given.", NULL, NULL, NULL, false},
+    {"--expires", "DURATION", CLI_DURATION, "How long it is valid; a year when not given.", NULL, NULL, NULL, false},
     {0},
 };
 

@@ -9,6 +9,9 @@ static int send_said(struct cli *cli, struct bytes path, const struct buf *body)
     int code = client_call(cli, &(struct client_request){.method = "POST", .path = path, .body = buf_bytes(body)}, &reply);
     if (code != CLI_OK)
         return code;
+    /* After `sent` someone acts on our exit code: only an answer that says how the intent stands is a success. */
+    if (print_field(cli, &reply.json, "state").len == 0)
+        return client_problem(cli, &reply);
     if (cli_on(cli, "--json"))
         print_json(&reply.json);
     else

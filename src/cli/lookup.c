@@ -43,5 +43,12 @@ static int by_key(struct cli *cli, const char *workflow, struct json *ret_intent
 int lookup_intent(struct cli *cli, struct json *ret_intent)
 {
     const char *workflow = cli_text(cli, "--workflow");
-    return workflow != NULL ? by_key(cli, workflow, ret_intent) : by_id(cli, ret_intent);
+    struct json intent;
+    int code = workflow != NULL ? by_key(cli, workflow, &intent) : by_id(cli, &intent);
+    if (code != CLI_OK)
+        return code;
+    if (print_field(cli, &intent, "intent").len == 0)
+        return cli_fail(CLI_UNREACHABLE, "what %s answers is no intent. Is it semel?", cli_text(cli, "--url"));
+    *ret_intent = intent;
+    return CLI_OK;
 }

@@ -135,8 +135,8 @@ static enum ambiguity ambiguity_of(const struct json *intent)
 static void next_lapsed_sent(const struct json *intent, struct buf *out)
 {
     static const char *const sentences[] = {
-        [REPEAT_RECOGNISED] = "The lease has run out. It may have happened; while the destination still recognises the "
-                              "downstream key, the next claim goes ahead.",
+        [REPEAT_RECOGNISED] =
+            "The lease has run out. It may have happened; the destination knows our key, so the next claim goes ahead.",
         [REPEAT_ACCEPTED] =
             "The lease has run out. It may have happened; the policy accepts a repetition, so the next claim goes ahead.",
         [REPEAT_NEVER] = "The lease has run out. It may have happened, so the next claim is told that the outcome is unknown.",
