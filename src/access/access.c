@@ -111,7 +111,8 @@ enum status access_load(struct store *store, struct access **ret_access, struct 
         access_free(access);
         return status;
     }
-    qsort(access->tokens, access->count, sizeof *access->tokens, by_id);
+    if (access->count > 0)
+        qsort(access->tokens, access->count, sizeof *access->tokens, by_id);
     *ret_access = access;
     return OK;
 }

@@ -31,9 +31,9 @@ void store_rollback(struct store *store)
 enum status store_run(struct store *store, const struct query *query, const void *params, size_t count, store_row_fn *on_row,
                       void *ctx, int64_t *ret_changed, struct why *why)
 {
-    ASSERT((query->param_count == 0) == (params == NULL));
     if (query->param_count > 0 && count == 0)
         return OK;
+    ASSERT((query->param_count == 0) == (params == NULL));
     int64_t changed = 0;
     TRY(store->ops->run(store, query, params, query->param_count == 0 ? 1 : count, on_row, ctx, &changed, why));
     if (ret_changed != NULL)
