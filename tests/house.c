@@ -25,15 +25,22 @@ static void house_random(struct env *env, void *ret_bytes, size_t size)
     }
 }
 
-static struct store *with_fault(struct store *store, void *user)
+static enum status open_with_fault(void *user, int lane, struct store **ret_store, int *ret_lane, struct why *why)
 {
-    return store_wrap_fault(store, user);
+    struct house *house = user;
+    struct store *store = NULL;
+    if (house->postgres_url != NULL)
+        TRY(store_open_postgres(house->postgres_url, STORE_WRITE, lane, &store, ret_lane, why));
+    else
+        TRY(store_open_sqlite("data", STORE_WRITE, &store, why));
+    *ret_store = store_wrap_fault(store, &house->fault);
+    return OK;
 }
 
 static void open_engine(struct house *house)
 {
     struct engine_config config = {
-        .env = &house->env, .data_dir = "data", .postgres_url = house->postgres_url, .wrap = with_fault, .wrap_user = &house->fault};
+        .env = &house->env, .data_dir = "data", .postgres_url = house->postgres_url, .open = open_with_fault, .open_user = house};
     struct why why = {""};
     if (engine_open(&config, &house->engine, &why) != OK)
         check_fail(__FILE__, __LINE__, "engine_open: %s", why.text);

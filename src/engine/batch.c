@@ -486,7 +486,8 @@ static void note_failure(struct engine *engine, enum status status, const struct
 {
     LOG(LOG_ERROR, "a batch could not be written", LOG_CSTR("status", status_name(status)), LOG_CSTR("why", why->text));
     if (status == FULL && engine->postgres_url == NULL) {
-        store_reserve_release(engine->data_dir);
+        if (engine->data_dir != NULL)
+            store_reserve_release(engine->data_dir);
         engine_set_intake(engine, INTAKE_FINISHING, why);
     } else {
         engine_set_intake(engine, INTAKE_CLOSED, why);

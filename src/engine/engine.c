@@ -82,7 +82,7 @@ static void probe_intake(struct engine *engine, int64_t boot_us)
     if (atomic_load(&engine->intake) == INTAKE_OPEN || boot_us < engine->intake_due_us)
         return;
     engine->intake_due_us = boot_us + INTAKE_EVERY_US;
-    if (engine->postgres_url == NULL && !store_reserve_refill(engine->data_dir))
+    if (engine->data_dir != NULL && engine->postgres_url == NULL && !store_reserve_refill(engine->data_dir))
         return; /* still full */
     struct why why;
     if (probe_write(engine, &why) == OK)
@@ -310,13 +310,11 @@ void engine_drain(struct engine *engine)
 static enum status open_store(struct engine *engine, int lane, int *ret_lane, struct why *why)
 {
     *ret_lane = 0;
+    if (engine->open != NULL)
+        return engine->open(engine->open_user, lane, &engine->store, ret_lane, why);
     if (engine->postgres_url == NULL)
-        TRY(store_open_sqlite(engine->data_dir, STORE_WRITE, &engine->store, why));
-    else
-        TRY(store_open_postgres(engine->postgres_url, STORE_WRITE, lane, &engine->store, ret_lane, why));
-    if (engine->wrap != NULL)
-        engine->store = engine->wrap(engine->store, engine->wrap_user);
-    return OK;
+        return store_open_sqlite(engine->data_dir, STORE_WRITE, &engine->store, why);
+    return store_open_postgres(engine->postgres_url, STORE_WRITE, lane, &engine->store, ret_lane, why);
 }
 
 enum status engine_connect(struct engine *engine, int lane, struct why *why)
@@ -381,7 +379,7 @@ static enum status open_data(struct engine *engine, struct why *why)
     engine->run_base_us = engine->chain.run_us;
     atomic_store(&engine->clock_offset_us, engine->store->clock_us - engine->boot_base_us);
     engine->may_have_tombstones = true;
-    if (engine->postgres_url == NULL && !store_reserve_refill(engine->data_dir))
+    if (engine->postgres_url == NULL && engine->data_dir != NULL && !store_reserve_refill(engine->data_dir))
         LOG(LOG_WARN, "there is no room for the reserve of 4 MiB: the disk is nearly full");
     return OK;
 }
@@ -406,8 +404,8 @@ enum status engine_open(const struct engine_config *config, struct engine **ret_
     engine->env = config->env;
     engine->data_dir = config->data_dir != NULL ? strdup(config->data_dir) : NULL;
     engine->postgres_url = config->postgres_url != NULL ? strdup(config->postgres_url) : NULL;
-    engine->wrap = config->wrap;
-    engine->wrap_user = config->wrap_user;
+    engine->open = config->open;
+    engine->open_user = config->open_user;
     arena_init(&engine->arena, BATCH_ARENA_MAX);
     suppressions_init(&engine->suppressions);
     engine->queue_last = &engine->queue_first;

@@ -60,8 +60,9 @@ struct engine_config {
     struct env *env;
     const char *data_dir;     /* SQLite when `postgres_url` is NULL */
     const char *postgres_url;
-    struct store *(*wrap)(struct store *store, void *user); /* tests: stands between the engine and each write store it opens; may be NULL */
-    void *wrap_user;
+    /* Tests and simulations open the write store themselves; NULL for the data above. */
+    enum status (*open)(void *user, int lane, struct store **ret_store, int *ret_lane, struct why *why);
+    void *open_user;
 };
 
 enum engine_intake { INTAKE_OPEN, INTAKE_FINISHING, INTAKE_CLOSED };

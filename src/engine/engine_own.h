@@ -29,8 +29,8 @@ struct suppressions {
 struct engine {
     struct env *env;
     char *data_dir, *postgres_url;
-    struct store *(*wrap)(struct store *store, void *user);
-    void *wrap_user;
+    enum status (*open)(void *user, int lane, struct store **ret_store, int *ret_lane, struct why *why);
+    void *open_user;
     struct store *store;
     struct store *read_store;
 

@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "store/store.h"
 
-#define CHECK_SIZE_MAX (32 << 20) /* a larger database is checked in the background, not at start */
+#define CHECK_PAGES_MAX 8192 /* 32 MiB; checking a larger database would keep its users waiting */
 #define RESERVE_SIZE (4 << 20)
 #define ROW_SIZE_MAX 1024
 #define EXIT_FSYNC_FAILED 74
@@ -216,55 +216,76 @@ static enum status take_lock(const char *dir, int *ret_fd, struct why *why)
 }
 
 /* Boot step 0. If the last process died of a failed fsync, the page cache may show log pages that the disk does not have. Writing them
- * again makes them dirty, and this fsync tells the truth. Without an old log there is nothing to do. */
-static enum status rewrite_wal(const char *path, struct why *why)
+ * again makes them dirty, and this fsync tells the truth. It goes through SQLite's own file layer, so that a simulated disk sees it too. */
+static enum status rewrite_pages(sqlite3_file *file, struct why *why)
 {
-    int fd = open(path, O_RDWR | O_CLOEXEC);
-    if (fd < 0)
-        return errno == ENOENT ? OK : why_set(why, BROKEN, "the write-ahead log cannot be opened: %s", strerror(errno));
     static _Thread_local char block[1 << 16];
-    off_t at = 0;
-    ssize_t got;
-    while ((got = pread(fd, block, sizeof block, at)) > 0) {
-        if (pwrite(fd, block, (size_t)got, at) != got) {
-            int error = errno;
-            close(fd);
-            return why_set(why, error == ENOSPC ? FULL : BROKEN, "the write-ahead log cannot be rewritten: %s", strerror(error));
-        }
-        at += got;
+    sqlite3_int64 size = 0;
+    int code = file->pMethods->xFileSize(file, &size);
+    for (sqlite3_int64 at = 0; code == SQLITE_OK && at < size; at += (sqlite3_int64)sizeof block) {
+        int len = size - at < (sqlite3_int64)sizeof block ? (int)(size - at) : (int)sizeof block;
+        code = file->pMethods->xRead(file, block, len, at);
+        if (code == SQLITE_OK)
+            code = file->pMethods->xWrite(file, block, len, at);
     }
-    int failed = got < 0 || fsync(fd) != 0;
-    int error = errno;
-    close(fd);
-    return failed ? why_set(why, BROKEN, "the write-ahead log cannot be made durable: %s", strerror(error)) : OK;
+    if (code == SQLITE_OK)
+        code = file->pMethods->xSync(file, SQLITE_SYNC_FULL);
+    if (code == SQLITE_OK)
+        return OK;
+    return why_set(why, code == SQLITE_FULL ? FULL : BROKEN, "the write-ahead log cannot be made durable again (code %d)", code);
 }
 
-static enum status on_check_row(void *ctx, int columns, char **values)
+static enum status rewrite_wal(sqlite3_vfs *vfs, const char *path, bool *ret_unclean, struct why *why)
 {
-    (void)columns;
-    struct why *why = ctx;
-    if (values[0] == NULL || strcmp(values[0], "ok") != 0)
-        return why_set(why, BROKEN, "the database is damaged: %s", values[0] != NULL ? values[0] : "?");
-    return OK;
+    int exists = 0, flags = 0;
+    if (vfs->xAccess(vfs, path, SQLITE_ACCESS_EXISTS, &exists) != SQLITE_OK || !exists)
+        return OK;
+    sqlite3_file *file = calloc(1, (size_t)vfs->szOsFile);
+    if (file == NULL)
+        return why_set(why, FULL, "no memory to open the write-ahead log");
+    enum status status = OK;
+    int code = vfs->xOpen(vfs, path, file, SQLITE_OPEN_WAL | SQLITE_OPEN_READWRITE, &flags);
+    if (code != SQLITE_OK)
+        status = why_set(why, BROKEN, "the write-ahead log cannot be opened (code %d)", code);
+    else
+        status = rewrite_pages(file, why);
+    if (file->pMethods != NULL)
+        file->pMethods->xClose(file);
+    free(file);
+    *ret_unclean = true;
+    return status;
 }
 
 static int on_check(void *ctx, int columns, char **values, char **names)
 {
-    (void)names;
-    return on_check_row(ctx, columns, values) == OK ? 0 : 1;
+    (void)columns, (void)names;
+    if (values[0] != NULL && strcmp(values[0], "ok") == 0)
+        return 0;
+    (void)why_set(ctx, BROKEN, "the database is damaged: %s", values[0] != NULL ? values[0] : "?");
+    return 1;
 }
 
-static enum status check_small(struct sqlite_store *sqlite, const char *path, struct why *why)
+static int on_pages(void *ctx, int columns, char **values, char **names)
 {
-    struct stat info;
-    if (stat(path, &info) != 0 || info.st_size > CHECK_SIZE_MAX)
-        return OK;
-    if (sqlite3_exec(sqlite->db, "PRAGMA quick_check(1)", on_check, why, NULL) != SQLITE_OK)
-        return why->text[0] != '\0' ? BROKEN : fail(sqlite, "quick_check", why);
-    return OK;
+    (void)columns, (void)names;
+    int64_t *pages = ctx;
+    return values[0] != NULL && bytes_to_i64(bytes_of(values[0]), pages) ? 0 : 1;
 }
 
-static enum status configure(struct sqlite_store *sqlite, enum store_access access, struct why *why)
+static enum status check_small(struct sqlite_store *sqlite, struct why *why)
+{
+    int64_t pages = 0;
+    if (sqlite3_exec(sqlite->db, "PRAGMA page_count", on_pages, &pages, NULL) != SQLITE_OK)
+        return fail(sqlite, "page_count", why);
+    if (pages > CHECK_PAGES_MAX)
+        return OK;
+    struct why damage = {""};
+    if (sqlite3_exec(sqlite->db, "PRAGMA quick_check(1)", on_check, &damage, NULL) == SQLITE_OK)
+        return OK;
+    return damage.text[0] != '\0' ? why_set(why, BROKEN, "%s", damage.text) : fail(sqlite, "quick_check", why);
+}
+
+static enum status configure(struct sqlite_store *sqlite, enum store_access access, bool exclusive, struct why *why)
 {
     sqlite3_extended_result_codes(sqlite->db, 1);
     sqlite3_busy_timeout(sqlite->db, 5000);
@@ -272,6 +293,8 @@ static enum status configure(struct sqlite_store *sqlite, enum store_access acce
     TRY(execute(sqlite, access == STORE_WRITE ? "PRAGMA cache_size=-65536" : "PRAGMA cache_size=-8192", why));
     if (access == STORE_READ)
         return execute(sqlite, "PRAGMA query_only=ON", why);
+    if (exclusive)
+        TRY(execute(sqlite, "PRAGMA locking_mode=EXCLUSIVE", why));
     TRY(execute(sqlite, "PRAGMA journal_mode=WAL", why));
     TRY(execute(sqlite, "PRAGMA synchronous=FULL", why));
     TRY(execute(sqlite, "PRAGMA wal_autocheckpoint=16000", why));
@@ -279,41 +302,55 @@ static enum status configure(struct sqlite_store *sqlite, enum store_access acce
     return execute(sqlite, "PRAGMA secure_delete=OFF", why);
 }
 
-static enum status open_database(struct sqlite_store *sqlite, const char *dir, enum store_access access, struct why *why)
+static enum status open_database(struct sqlite_store *sqlite, const struct store_sqlite_file *file, enum store_access access, struct why *why)
 {
-    char path[4096], wal[4096];
-    snprintf(path, sizeof path, "%s/semel.db", dir);
-    snprintf(wal, sizeof wal, "%s/semel.db-wal", dir);
-    bool unclean = access == STORE_WRITE && faccessat(AT_FDCWD, wal, F_OK, 0) == 0;
-    if (unclean)
-        TRY(rewrite_wal(wal, why));
-    int flags = SQLITE_OPEN_NOMUTEX | (access == STORE_WRITE ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READWRITE);
-    if (sqlite3_open_v2(path, &sqlite->db, flags, NULL) != SQLITE_OK)
+    char wal[4096];
+    snprintf(wal, sizeof wal, "%s-wal", file->path);
+    sqlite3_vfs *vfs = sqlite3_vfs_find(file->vfs);
+    ASSERT(vfs != NULL);
+    bool unclean = false;
+    if (access == STORE_WRITE)
+        TRY(rewrite_wal(vfs, wal, &unclean, why));
+    int flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_READWRITE | (access == STORE_WRITE ? SQLITE_OPEN_CREATE : 0);
+    if (sqlite3_open_v2(file->path, &sqlite->db, flags, file->vfs) != SQLITE_OK)
         return sqlite->db != NULL ? fail(sqlite, "open", why) : why_set(why, FULL, "no memory to open the database");
-    TRY(configure(sqlite, access, why));
-    return unclean ? check_small(sqlite, path, why) : OK;
+    TRY(configure(sqlite, access, file->exclusive, why));
+    return unclean ? check_small(sqlite, why) : OK;
 }
 
-enum status store_open_sqlite(const char *dir, enum store_access access, struct store **ret_store, struct why *why)
+enum status store_open_sqlite_file(const struct store_sqlite_file *file, enum store_access access, struct store **ret_store, struct why *why)
 {
-    if (access == STORE_WRITE && mkdir(dir, 0700) != 0 && errno != EEXIST)
-        return why_set(why, INVALID, "the data directory %s cannot be made: %s", dir, strerror(errno));
     struct sqlite_store *sqlite = calloc(1, sizeof *sqlite);
     if (sqlite == NULL)
         return why_set(why, FULL, "no memory to open the database");
     sqlite->store = (struct store){.ops = &sqlite_ops, .kind = STORE_SQLITE};
     sqlite->lock_fd = -1;
-    if (why != NULL)
-        why->text[0] = '\0';
-    enum status status = access == STORE_WRITE ? take_lock(dir, &sqlite->lock_fd, why) : OK;
-    if (status == OK)
-        status = open_database(sqlite, dir, access, why);
+    enum status status = open_database(sqlite, file, access, why);
     if (status != OK) {
         sqlite_close(&sqlite->store);
         return status;
     }
     *ret_store = &sqlite->store;
     return OK;
+}
+
+enum status store_open_sqlite(const char *dir, enum store_access access, struct store **ret_store, struct why *why)
+{
+    char path[4000], full[4096];
+    int lock_fd = -1;
+    if (access == STORE_WRITE && mkdir(dir, 0700) != 0 && errno != EEXIST)
+        return why_set(why, INVALID, "the data directory %s cannot be made: %s", dir, strerror(errno));
+    if (realpath(dir, full) == NULL || snprintf(path, sizeof path, "%s/semel.db", full) >= (int)sizeof path)
+        return why_set(why, INVALID, "the data directory %s cannot be used: %s", dir, strerror(errno));
+    if (access == STORE_WRITE)
+        TRY(take_lock(dir, &lock_fd, why));
+    struct store_sqlite_file file = {.path = path};
+    enum status status = store_open_sqlite_file(&file, access, ret_store, why);
+    if (status == OK)
+        of(*ret_store)->lock_fd = lock_fd;
+    else if (lock_fd >= 0)
+        close(lock_fd);
+    return status;
 }
 
 /* ---- the reserve ---- */

@@ -67,6 +67,15 @@ enum store_access { STORE_WRITE, STORE_READ };
  * CONFLICT when another process has it. `dir` is made when missing. */
 CHECKED enum status store_open_sqlite(const char *dir, enum store_access access, struct store **ret_store, struct why *why);
 
+/* One database file on a file layer of SQLite's. */
+struct store_sqlite_file {
+    const char *path;
+    const char *vfs; /* NULL for the system's */
+    bool exclusive;  /* nobody else will ever open it: needs no shared memory, which a simulated disk does not have */
+};
+CHECKED enum status store_open_sqlite_file(const struct store_sqlite_file *file, enum store_access access, struct store **ret_store,
+                                           struct why *why);
+
 /* A connection; `lane` is taken with an advisory lock for as long as it lives (-1 for any free one, `ret_lane` says which);
  * STORE_READ takes none. RETRY when the server cannot be reached. */
 CHECKED enum status store_open_postgres(const char *url, enum store_access access, int lane, struct store **ret_store, int *ret_lane,
