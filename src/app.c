@@ -263,6 +263,7 @@ int app_run(const struct app_options *options)
     struct app *app = calloc(1, sizeof *app);
     ASSERT(app != NULL);
     app->options = options;
+    umask(077);
     hash_setup();
     log_setup(options->log_level, options->log_format, env_real_wall_us);
     block_signals(app);

@@ -173,12 +173,28 @@ static void policy_put_done(struct engine_command *command)
     http_server_post(state->call->api->server, policy_put_on_loop, state->call);
 }
 
+/* The space `main` keeps the house: its admins set the policy and give tokens to other spaces. */
+static bool keeps_house(struct call *call)
+{
+    if (bytes_is(call->space, "main"))
+        return true;
+    problem(call, "forbidden", "Only an admin of the space \"main\" can do this.");
+    return false;
+}
+
 void policy_put(struct call *call)
 {
+    if (!keeps_house(call))
+        return;
     struct policy_put_state *state = arena_zalloc(call->request->arena, 1, sizeof *state);
     struct policy_problems *problems = arena_zalloc(call->request->arena, 1, sizeof *problems);
     ASSERT(state != NULL && problems != NULL);
-    if (policy_parse(call->request->body, &state->policy, problems) != OK) {
+    enum status status = policy_parse(call->request->body, &state->policy, problems);
+    if (status != OK && problems->count == 0) {
+        problem_storage(call, RETRY, &(struct why){"there is no memory for the policy"});
+        return;
+    }
+    if (status != OK) {
         call->state = problems;
         problem_with(call, "policy_invalid", write_problems, "There %s %zu problem%s; the first is in line %zu: %s",
                      problems->count == 1 ? "is" : "are", problems->count, problems->count == 1 ? "" : "s", problems->at[0].line,
@@ -251,7 +267,11 @@ static void answer_created(struct call *call, const struct token_order *order)
     json_text(&out, order->id);
     json_name(&out, "name");
     json_text(&out, order->name);
+    json_name(&out, "space");
+    json_text(&out, order->space);
     write_scopes(&out, order->scopes);
+    json_name(&out, "created_at");
+    json_time(&out, order->created_us);
     json_name(&out, "expires_at");
     json_time(&out, order->expires_us);
     json_close(&out, '}');
@@ -379,9 +399,11 @@ void tokens_create(struct call *call)
         !read_expires(call, body.expires, env->wall_us(env), &state->order.expires_us))
         return;
     if (!is_name(body.name) || !is_name(body.space)) {
-        problem_field(call, BYTES("name"), "name and space must not contain control characters.");
+        problem_field(call, is_name(body.name) ? BYTES("space") : BYTES("name"), "name and space must not contain control characters.");
         return;
     }
+    if (!bytes_eq(body.space, call->space) && !keeps_house(call))
+        return;
     state->order.space = body.space;
     state->order.name = body.name;
     state->order.actor = call->actor;
@@ -410,11 +432,25 @@ static bool is_token_id(struct bytes id)
     return good;
 }
 
+static bool sees_token(const struct call *call, const struct row_token *token)
+{
+    return bytes_is(call->space, "main") || bytes_eq(call->space, token->space);
+}
+
 void tokens_revoke(struct call *call)
 {
     struct tokens_state *state = arena_zalloc(call->request->arena, 1, sizeof *state);
     ASSERT(state != NULL);
     if (!is_token_id(call->params[0])) {
+        problem(call, "not_found", "There is no such token.");
+        return;
+    }
+    bool seen = false;
+    for (size_t i = 0; i < call->api->access->count; i++) {
+        const struct row_token *token = &call->api->access->tokens[i];
+        seen = seen || (bytes_eq(token->id, call->params[0]) && sees_token(call, token));
+    }
+    if (!seen) {
         problem(call, "not_found", "There is no such token.");
         return;
     }
@@ -450,8 +486,16 @@ void tokens_list(struct call *call)
     json_name(&out, "data");
     json_open(&out, '[');
     for (size_t i = 0; i < call->api->access->count; i++)
-        write_token(&out, &call->api->access->tokens[i]);
+        if (sees_token(call, &call->api->access->tokens[i]))
+            write_token(&out, &call->api->access->tokens[i]);
     json_close(&out, ']');
+    json_name(&out, "page"); /* all of them */
+    json_open(&out, '{');
+    json_name(&out, "next");
+    json_null(&out);
+    json_name(&out, "limit");
+    json_i64(&out, (int64_t)call->api->access->count);
+    json_close(&out, '}');
     json_close(&out, '}');
     call_reply(call, 200);
 }

@@ -153,7 +153,7 @@ bool call_query_known(struct call *call, const char *const *names)
             known = known || bytes_is(key, names[i]);
         if (!known) {
             const char *near = nearest_name(key, names, name_count(names));
-            problem_field(call, key, "There is no query parameter \"%.*s\"%s%s%s.", BYTES_ARG(key), near != NULL ? "; did you mean \"" : "",
+            problem_field(call, key, "There is no query parameter \"%.*s\"%s%s%s", BYTES_ARG(key), near != NULL ? "; did you mean \"" : ".",
                           near != NULL ? near : "", near != NULL ? "\"?" : "");
             return false;
         }
@@ -223,7 +223,7 @@ static const struct route *find_route(struct call *call, struct buf *allow)
         if (route->method == method)
             return route;
         buf_add_cstr(allow, allow->len > 0 ? ", " : "");
-        buf_add_cstr(allow, names[route->method]);
+        buf_add_cstr(allow, route->method == HTTP_GET ? "GET, HEAD" : names[route->method]);
     }
     return NULL;
 }

@@ -265,7 +265,7 @@ static void answer_claim(struct call *call)
                      answer->differs_count, answer->differs_count == 1 ? "" : "s", answer->differs_count == 1 ? "s" : "");
         return;
     case VERDICT_REFUSED:
-        problem_with(call, "refused", write_refused, "The holder said that it had no effect and that this is final.");
+        problem_with(call, "refused", write_refused, "It had no effect, and that is final.");
         return;
     case VERDICT_EXPIRED:
         problem_with(call, "expired", write_expired, "Its result is not kept any more.");

@@ -12,12 +12,14 @@ static const struct problem_kind {
     const char *title, *hint;
 } kinds[] = {
     {"already_sent", 409, RETRY_NO, "It was already sent", "What was sent cannot be released. Say what became of it: confirm, or fail with effect none or unknown."},
+    {"busy", 503, RETRY_YES, "Too many connections", "Try again in a moment, with fewer connections."},
     {"differs", 409, RETRY_NO, "It was confirmed with another result", "The first result stays. Read it with GET /v1/intents/{intent}."},
     {"disk_full", 503, RETRY_YES, "The disk is full", "Nothing was recorded. Make room; semel opens again by itself."},
     {"expired", 410, RETRY_NO, "It was settled long ago", "Only the fact is still remembered, not the result. If this is meant as something new, give it a new key."},
     {"fenced", 409, RETRY_NO, "You do not hold this claim any more", "The lease ran out or the intent was settled. Do not act; claim again to learn how it stands."},
     {"forbidden", 403, RETRY_NO, "Not allowed", "Use a token that has the scope."},
     {"in_progress", 409, RETRY_YES, "Someone is doing it right now", "Ask again after Retry-After, or send wait_ms to be kept until it is settled."},
+    {"internal", 500, RETRY_YES, "semel made a mistake", "Please report it with the request id. The request may have been recorded; it is safe to repeat."},
     {"invalid", 400, RETRY_NO, "The request is not right", "Correct the field and send it again; nothing was recorded."},
     {"key_required", 400, RETRY_NO, "There is no key", "Send \"key\", or give the workflow a key template in the policy and send \"input\"."},
     {"key_reused", 422, RETRY_NO, "This key was used for something else", "Put the field that makes this intent different into the key, or list it under `ignore` in the policy if it may differ."},
@@ -29,9 +31,8 @@ static const struct problem_kind {
     {"refused", 409, RETRY_NO, "It was refused for good", "It did not happen and will not under this key. If this is meant as something new, give it a new key."},
     {"storage", 503, RETRY_YES, "The storage does not answer", "Nothing was recorded. Try again in a moment; semel status says how it stands."},
     {"storage_unknown", 503, RETRY_YES, "The storage did not say whether it was recorded", "Send the same request again: it is safe to repeat."},
-    {"stopping", 503, RETRY_YES, "semel is stopping", "Try again in a moment."},
     {"timeout", 408, RETRY_YES, "The request came too slowly", "Send it again."},
-    {"too_large", 413, RETRY_NO, "The request is too large", "At most 1 MiB. Keep large results elsewhere and store a reference."},
+    {"too_large", 413, RETRY_NO, "The request is too large", "A body has at most 1 MiB, a head 16 KiB. Keep large results elsewhere and store a reference."},
     {"unauthorized", 401, RETRY_NO, "No valid token", "Send Authorization: Bearer sml_… . Make a token with: semel token create"},
     {"unsupported", 501, RETRY_NO, "Not supported", "Use HTTP/1.1 with Content-Length or chunked."},
 };
@@ -151,7 +152,8 @@ void problem_bare(int status, const char *why, struct buf *out)
     static const struct {
         int status;
         const char *code;
-    } codes[] = {{408, "timeout"}, {413, "too_large"}, {501, "unsupported"}, {503, "stopping"}};
+    } codes[] = {{408, "timeout"},     {413, "too_large"},   {414, "too_large"}, {417, "unsupported"}, {431, "too_large"},
+                 {500, "internal"},    {501, "unsupported"}, {503, "busy"},      {505, "unsupported"}};
     const char *code = "malformed";
     for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)
         if (codes[i].status == status)

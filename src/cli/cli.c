@@ -74,6 +74,7 @@ const struct cli_exit_row cli_exits[] = {
     {CLI_DATA, "the input or the key is wrong, or the claim is no longer yours"},
     {CLI_UNREACHABLE, "nothing answers"},
     {CLI_INTERNAL, "a fault of semel or of this machine"},
+    {CLI_FSYNC, "the daemon stopped at once because the disk failed to make data durable"},
     {CLI_LATER, "in progress, or not ready: try later"},
     {CLI_UNKNOWN, "nobody can tell whether it happened"},
     {CLI_FORBIDDEN, "the token is missing, wrong or not allowed to do this"},

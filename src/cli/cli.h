@@ -22,6 +22,7 @@ enum cli_exit {
     CLI_DATA = 65,        /* the input or the key is wrong, or the claim is no longer ours */
     CLI_UNREACHABLE = 69, /* nothing answers, or it is not semel */
     CLI_INTERNAL = 70,    /* a fault of semel or of this machine */
+    CLI_FSYNC = 74,       /* the daemon stopped at once because fsync failed */
     CLI_LATER = 75,       /* in progress elsewhere or not ready: try later */
     CLI_UNKNOWN = 76,     /* nobody can tell whether it happened */
     CLI_FORBIDDEN = 77,   /* the token is missing, wrong or not allowed to do this */

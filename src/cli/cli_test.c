@@ -400,7 +400,7 @@ TEST(text_from_elsewhere_cannot_command_the_terminal)
 
 TEST(up_listens_on_this_computer_only)
 {
-    static const char *const near[] = {"127.0.0.1:7363", "127.8.9.1:0", "[::1]:7363", "unix:/run/semel.sock"};
+    static const char *const near[] = {"127.0.0.1:7363", "127.8.9.1:0", "[::1]:7363", "localhost:7363", "unix:/run/semel.sock"};
     static const char *const far[] = {
         "0.0.0.0:7363",         "[::]:7363",     "10.0.0.1:1",       "128.0.0.1:1",        ":7363",   "7363", "",
         "127.0.0.1.evil.com:1", "[::1].evil:80", "localhost.evil:1", "[::ffff:8.8.8.8]:1", "127.1:80"};

@@ -33,6 +33,8 @@ bool daemon_is_loopback(const char *listen)
         return false;
     memcpy(host, listen, (size_t)(colon - listen));
     host[colon - listen] = '\0';
+    if (strcmp(host, "localhost") == 0)
+        return true;
     return inet_pton(AF_INET, host, &v4) == 1 && ntohl(v4.s_addr) >> 24 == 127;
 }
 

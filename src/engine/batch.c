@@ -213,7 +213,8 @@ static bool may_answer_now(const struct batch *batch, const struct engine_comman
         return false;
     const struct intent *intent = *find_hash(batch, command->ledger.h);
     bool held = intent->exists && intent->row.lease_until > batch->ledger.now.run_us;
-    return ledger_is_settled(intent) || held;
+    bool changes = command->ledger.shadow && intent->exists && !intent->row.shadow;
+    return !changes && (ledger_is_settled(intent) || held);
 }
 
 static enum status apply_all(struct batch *batch)
@@ -347,6 +348,7 @@ static enum status look_postgres(struct batch *batch)
     if (status == OK)
         status = apply_all(batch);
     batch->tentative = false;
+    ASSERT(batch->audit.count == 0);
     return status;
 }
 

@@ -218,13 +218,15 @@ static void answer(struct ledger *ledger, const struct intent *intent, enum ledg
         ret->retry_after_us = intent->row.lease_until - ledger->now.run_us;
 }
 
-/* In shadow mode what would have been refused goes ahead, and the answer says what would have happened. */
+/* In shadow mode what would have been refused goes ahead, and the answer says what would have happened. Its fence is 0, which holds nothing:
+ * whatever this caller says later is taken without touching the claim of the true holder. */
 static void let_through(enum ledger_verdict instead, int64_t lease_until_us, struct ledger_answer *ret)
 {
     ret->would = ret->verdict;
     ret->verdict = instead;
     ret->shadow = true;
     ret->lease_until_us = lease_until_us;
+    ret->fence = 0;
 }
 
 /* ---- claim ---- */
@@ -363,8 +365,14 @@ static void claim(struct ledger *ledger, struct intent *intent, const struct led
         return;
     }
     claim_existing(ledger, intent, command, ret);
-    if (command->shadow && ret->verdict != VERDICT_PROCEED)
-        let_through(VERDICT_PROCEED, ledger->now.wall_us + command->lease_us, ret);
+    if (!command->shadow || ret->verdict == VERDICT_PROCEED)
+        return;
+    if (!intent->row.shadow) { /* it was claimed before the workflow was put into shadow mode */
+        intent->row.shadow = 1;
+        intent->dirty = true;
+        record(ledger, intent, command, "shadow");
+    }
+    let_through(VERDICT_PROCEED, ledger->now.wall_us + command->lease_us, ret);
 }
 
 /* ---- what a holder says ---- */

@@ -383,14 +383,27 @@ TEST_BOTH(shadow_lets_everything_through_and_says_what_would_have_happened)
     claim(&house, &second, VERDICT_PROCEED);
     CHECK(second.answer.shadow);
     CHECK_INT(second.answer.would, VERDICT_IN_PROGRESS);
-    say(&house, OP_CONFIRM, &first, VERDICT_DONE);
-    struct engine_command late = house_say(OP_CONFIRM, &second);
-    late.ledger.result = BYTES("2");
-    house_run(&house, &late);
-    CHECK_INT(late.answer.verdict, VERDICT_DONE);
-    CHECK_INT(late.answer.would, VERDICT_DIFFERS);
+    struct engine_command early = say(&house, OP_CONFIRM, &second, VERDICT_DONE);
+    CHECK_INT(early.answer.would, VERDICT_FENCED);
+    CHECK_INT(house_intent(&house, first.answer.intent).state, STATE_SENT); /* the duplicate settles nothing */
+    CHECK_INT(say(&house, OP_CONFIRM, &first, VERDICT_DONE).answer.would, VERDICT_DONE);
     claim(&house, &second, VERDICT_PROCEED);
     CHECK_INT(second.answer.would, VERDICT_REPLAY);
+    house_close(&house);
+}
+
+TEST_BOTH(a_workflow_can_be_put_into_shadow_while_a_claim_is_held)
+{
+    struct house house;
+    house_open(&house, storage);
+    struct engine_command first = house_claim("k"), second = house_claim("k");
+    claim(&house, &first, VERDICT_PROCEED);
+    second.ledger.shadow = true;
+    claim(&house, &second, VERDICT_PROCEED);
+    CHECK_INT(second.answer.fence, 0);
+    say(&house, OP_CONFIRM, &second, VERDICT_DONE);
+    CHECK_INT(house_intent(&house, first.answer.intent).state, STATE_SENT);
+    say(&house, OP_CONFIRM, &first, VERDICT_DONE);
     house_close(&house);
 }
 

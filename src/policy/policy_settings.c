@@ -39,7 +39,7 @@ const struct policy_setting policy_settings[] = {
     [SETTING_TWO_PHASE] = {"two_phase", POLICY_SWITCH, POLICY_WORKFLOW, "false", 0, 0, NULL, "true",
                            "true: a claim counts as not yet sent until its holder says so."},
     [SETTING_ATTEMPTS] = {"attempts", POLICY_INTEGER, POLICY_WORKFLOW, "10", 1, 1000, NULL, "10",
-                          "How many claims an intent gets before it is held for a person."},
+                          "How many claims an intent gets; then it is refused, or unknown if one of them may have had an effect."},
 };
 
 const size_t policy_setting_count = SETTING_COUNT;

@@ -91,7 +91,7 @@ def test_copy_of_a_killed_directory_is_whole(house):
     over = after(1.0)
 
     def kill_once():
-        if over() and daemon.alive():
+        if over() and not journal.stop:
             daemon.kill()
             journal.stop = True
             shutil.copytree(daemon.data, daemon.data.parent / "copy")
