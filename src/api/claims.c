@@ -191,9 +191,6 @@ static void write_shadow(const struct ledger_answer *answer, struct json_out *ou
 static void answer_proceed(struct call *call)
 {
     const struct ledger_answer *answer = &call->command.answer;
-    const struct ledger_command *claim = &call->command.ledger;
-    char key[DOWNSTREAM_KEY_SIZE + 1];
-    downstream_key(claim->space, claim->workflow, claim->key, key);
     struct json_out out = json_out_to(&call->out);
     json_open(&out, '{');
     json_name(&out, "answer");
@@ -204,7 +201,7 @@ static void answer_proceed(struct call *call)
     json_name(&out, "lease_until");
     json_time(&out, answer->lease_until_us);
     json_name(&out, "downstream_key");
-    json_cstr(&out, key);
+    json_cstr(&out, answer->downstream);
     write_shadow(answer, &out);
     json_close(&out, '}');
     call_reply(call, 201);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/mutant.h"
 #include "engine/engine_own.h"
 
 #define TRIES_MAX 20
@@ -232,6 +233,9 @@ static enum status apply_all(struct batch *batch)
     return batch->audit.failed ? why_set(&batch->why, FULL, "no memory for a batch") : OK;
 }
 
+/* Defined below with the answers. */
+static void answer_settled(struct batch *batch, struct engine_command **woken);
+
 /* ---- saving ---- */
 
 static bool has_writes(const struct batch *batch)
@@ -263,6 +267,10 @@ static enum status write_all(struct batch *batch, struct audit_chain *chain)
     struct engine *engine = batch->engine;
     TRY(run_writes(batch));
     TRY(intents_save(engine->store, batch->intents, batch->intent_count, batch->ledger.arena, batch->ledger.now.run_us, &batch->why));
+    if (MUTANT(AUDIT_APART)) {
+        TRY(store_commit(engine->store, &batch->why));
+        TRY(store_begin(engine->store, &batch->why));
+    }
     suppressions_write(&engine->suppressions, &batch->audit);
     audit_seal(&batch->audit, chain, &engine->ids, batch->ledger.now.wall_us, batch->ledger.now.run_us);
     return audit_save(engine->store, &batch->audit, chain, &engine->ids, &batch->why);
@@ -286,12 +294,16 @@ static enum status save(struct batch *batch)
 {
     struct engine *engine = batch->engine;
     struct audit_chain chain = engine->chain;
+    if (MUTANT(ACK_EARLY))
+        answer_settled(batch, &(struct engine_command *){NULL});
     enum status status = write_all(batch, &chain);
     if (status != OK) {
         store_rollback(engine->store);
         return status;
     }
     status = store_commit(engine->store, &batch->why);
+    if (MUTANT(IGNORE_FULL) && status == FULL)
+        status = OK;
     if (status == UNKNOWN) {
         enum status found = resolve_commit(batch, &chain);
         status = found == OK ? OK : found == NOTHING ? RETRY : UNKNOWN;

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/mutant.h"
 #include "base/when.h"
 #include "engine/engine_own.h"
 
@@ -128,7 +129,8 @@ static bool sweep(struct engine *engine, const struct query *query, enum ledger_
     found.count = 0;
     found.op = op;
     struct why why;
-    struct q_intent_lapsed find = {engine_now(engine).run_us, SWEEP_MAX};
+    bool by_wall = MUTANT(EXPIRE_BY_WALL) && op == OP_EXPIRE;
+    struct q_intent_lapsed find = {by_wall ? engine_now(engine).wall_us : engine_now(engine).run_us, SWEEP_MAX};
     if (engine->store->lost || store_run(engine->store, query, &find, 1, sweep_take, &found, NULL, &why) != OK || found.count == 0)
         return false;
     for (size_t i = 0; i < found.count; i++)

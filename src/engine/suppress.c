@@ -106,6 +106,8 @@ void suppressions_write(const struct suppressions *suppressions, struct audit_ba
 
 void suppressions_clear(struct suppressions *suppressions)
 {
+    if (suppressions->count == 0)
+        return;
     memset(suppressions->slots, 0, sizeof suppressions->slots);
     arena_clear(&suppressions->arena);
     suppressions->count = 0;

@@ -1,6 +1,6 @@
 #include "ledger/ledger.h"
 
-#include <stdio.h>
+#include "base/mutant.h"
 
 const char *const intent_state_names[] = {"pending", "claimed", "sent", "confirmed", "refused", "unknown", NULL};
 const char *const ledger_op_names[] = {"claim", "sent", "confirm", "fail", "extend", "release", "lapse", "expire", NULL};
@@ -112,7 +112,7 @@ static void record(struct ledger *ledger, struct intent *intent, const struct le
 static void set_settled(struct ledger *ledger, struct intent *intent)
 {
     intent->row.settled = ledger->now.wall_us;
-    intent->row.expires = ledger->now.run_us + intent->row.keep_us;
+    intent->row.expires = (MUTANT(EXPIRE_BY_WALL) ? ledger->now.wall_us : ledger->now.run_us) + intent->row.keep_us;
 }
 
 /* The only place that changes a state; it also writes the audit row. */
@@ -128,8 +128,11 @@ static void intent_move(struct ledger *ledger, struct intent *intent, enum inten
         set_settled(ledger, intent);
     else if (to != STATE_UNKNOWN)
         intent->row.settled = intent->row.expires = 0;
+    if (MUTANT(PURGE_ACTIVE))
+        intent->row.expires = ledger->now.run_us + intent->row.keep_us;
     intent->dirty = true;
-    record(ledger, intent, command, reason);
+    if (!(MUTANT(SKIP_AUDIT) && command->op == OP_LAPSE))
+        record(ledger, intent, command, reason);
 }
 
 static void set_sent(struct ledger *ledger, struct intent *intent)
@@ -155,7 +158,7 @@ static int64_t age_at_most(const struct ledger *ledger, const struct intent *int
 /* The destination deduplicates on our key, and surely still remembers it: stop at two thirds of its window. */
 static bool retry_is_deduplicated(const struct ledger *ledger, const struct intent *intent)
 {
-    return intent->row.capability == CAPABILITY_IDEMPOTENT && age_at_most(ledger, intent) < intent->row.window_us / 3 * 2;
+    return intent->row.capability == CAPABILITY_IDEMPOTENT && (MUTANT(NO_WINDOW) || age_at_most(ledger, intent) < intent->row.window_us / 3 * 2);
 }
 
 /* It may have happened. Who may act again is decided here and nowhere else. */
@@ -168,7 +171,7 @@ static void move_ambiguous(struct ledger *ledger, struct intent *intent, const s
         return;
     }
     bool no_help = intent->row.capability == CAPABILITY_NONE;
-    if (no_help && intent->row.on_unknown == ON_UNKNOWN_RETRY) {
+    if (no_help && (intent->row.on_unknown == ON_UNKNOWN_RETRY || MUTANT(RETRY_AMBIGUOUS))) {
         intent_move(ledger, intent, STATE_PENDING, command, lapse ? "lapsed_after_sent_may_repeat" : "unknown_may_repeat");
         return;
     }
@@ -185,7 +188,7 @@ static void lapse_if_due(struct ledger *ledger, struct intent *intent, const str
     struct ledger_command lapse = *command;
     lapse.op = OP_LAPSE;
     lapse.actor = BYTES("semel");
-    if (intent->row.state == STATE_CLAIMED)
+    if (intent->row.state == STATE_CLAIMED || MUTANT(NO_SENT))
         intent_move(ledger, intent, STATE_PENDING, &lapse, "lapsed_before_sent");
     else
         move_ambiguous(ledger, intent, &lapse);
@@ -214,6 +217,10 @@ static void answer(struct ledger *ledger, const struct intent *intent, enum ledg
         .key = intent->row.key,
         .workflow = intent->row.workflow,
     };
+    if (verdict == VERDICT_PROCEED)
+        downstream_key(intent->row.space, intent->row.workflow, intent->row.key, ret->downstream);
+    if (verdict == VERDICT_PROCEED && MUTANT(NEW_KEY))
+        ret->downstream[4] = (char)('g' + intent->row.fence % 16);
     if (is_held(intent->row.state))
         ret->retry_after_us = intent->row.lease_until - ledger->now.run_us;
 }
@@ -281,7 +288,7 @@ static void create(struct ledger *ledger, struct intent *intent, const struct le
 
 static bool same_contents(const struct intent *intent, const struct ledger_command *command)
 {
-    return intent->row.fingerprint_version != FINGERPRINT_VERSION ||
+    return MUTANT(NO_FINGERPRINT) || intent->row.fingerprint_version != FINGERPRINT_VERSION ||
            bytes_eq(intent->row.fingerprint, hash_bytes(&command->fingerprint.whole));
 }
 
@@ -373,6 +380,7 @@ static void claim(struct ledger *ledger, struct intent *intent, const struct led
         record(ledger, intent, command, "shadow");
     }
     let_through(VERDICT_PROCEED, ledger->now.wall_us + command->lease_us, ret);
+    downstream_key(intent->row.space, intent->row.workflow, intent->row.key, ret->downstream);
 }
 
 /* ---- what a holder says ---- */
@@ -396,6 +404,11 @@ static void say_sent(struct ledger *ledger, struct intent *intent, const struct 
 
 static void say_confirm(struct ledger *ledger, struct intent *intent, const struct ledger_command *command, struct ledger_answer *ret)
 {
+    if (intent->row.state == STATE_CONFIRMED && MUTANT(LOSE_RESULT)) {
+        intent->result = command->result;
+        intent->result_new = intent->row.result = id_next(ledger->ids, ledger->now.wall_us);
+        intent->dirty = true;
+    }
     if (intent->row.state == STATE_CONFIRMED) {
         bool same = bytes_eq(intent->result, command->result);
         answer(ledger, intent, same ? VERDICT_DONE : VERDICT_DIFFERS, ret);
@@ -495,7 +508,7 @@ static void holder_says(struct ledger *ledger, struct intent *intent, const stru
         *ret = (struct ledger_answer){.verdict = VERDICT_NOT_FOUND, .would = VERDICT_NOT_FOUND};
         return;
     }
-    if (command->fence != intent->row.fence)
+    if (command->fence != intent->row.fence && !MUTANT(NO_FENCE))
         answer(ledger, intent, VERDICT_FENCED, ret);
     else
         says[command->op](ledger, intent, command, ret);
@@ -507,11 +520,12 @@ static void holder_says(struct ledger *ledger, struct intent *intent, const stru
 
 static void expire(struct ledger *ledger, struct intent *intent, const struct ledger_command *command, struct ledger_answer *ret)
 {
-    bool due = intent->exists && intent->row.expires > 0 && intent->row.expires <= ledger->now.run_us;
+    bool due = intent->exists && intent->row.expires > 0 &&
+               intent->row.expires <= (MUTANT(EXPIRE_BY_WALL) ? ledger->now.wall_us : ledger->now.run_us);
     *ret = (struct ledger_answer){.verdict = due ? VERDICT_DONE : VERDICT_NOT_FOUND};
     if (!due)
         return;
-    ASSERT(!is_held(intent->row.state) && intent->row.state != STATE_PENDING);
+    ASSERT(MUTANT(PURGE_ACTIVE) || (!is_held(intent->row.state) && intent->row.state != STATE_PENDING));
     intent->drop = true;
     intent->exists = false;
     intent->buried = intent->row.tombstone_us > 0;

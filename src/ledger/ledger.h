@@ -116,6 +116,7 @@ struct ledger_answer {
     int64_t settled_us;        /* wall; when it was confirmed or refused */
     int64_t expires_us;        /* wall, roughly; 0 for never */
     struct bytes result, error, key, workflow;
+    char downstream[DOWNSTREAM_KEY_SIZE + 1]; /* PROCEED: the key for the destination, the same for every attempt */
     struct bytes *differs;     /* KEY_REUSED: names of fields */
     size_t differs_count;
 };

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/mutant.h"
 #include "store/store.h"
 
 #define CHECK_PAGES_MAX 8192 /* 32 MiB; checking a larger database would keep its users waiting */
@@ -51,9 +52,16 @@ static void stop_on_failed_fsync(int extended)
 {
     if (extended != SQLITE_IOERR_FSYNC && extended != SQLITE_IOERR_DIR_FSYNC)
         return;
+    store_fsync_failed();
+}
+
+static void stop_process(void)
+{
     LOG(LOG_ERROR, "fsync failed: stopping at once, nothing of this batch was acknowledged");
     _exit(EXIT_FSYNC_FAILED);
 }
+
+void (*store_fsync_failed)(void) = stop_process;
 
 static enum status fail(struct sqlite_store *sqlite, const char *doing, struct why *why)
 {
@@ -296,7 +304,11 @@ static enum status configure(struct sqlite_store *sqlite, enum store_access acce
     if (exclusive)
         TRY(execute(sqlite, "PRAGMA locking_mode=EXCLUSIVE", why));
     TRY(execute(sqlite, "PRAGMA journal_mode=WAL", why));
-    TRY(execute(sqlite, "PRAGMA synchronous=FULL", why));
+    TRY(execute(sqlite,
+                MUTANT(SYNC_NORMAL) ? "PRAGMA synchronous=NORMAL"
+                : MUTANT(SYNC_OFF)  ? "PRAGMA synchronous=OFF"
+                                    : "PRAGMA synchronous=FULL",
+                why));
     TRY(execute(sqlite, "PRAGMA wal_autocheckpoint=16000", why));
     TRY(execute(sqlite, "PRAGMA journal_size_limit=67108864", why));
     return execute(sqlite, "PRAGMA secure_delete=OFF", why);
@@ -309,7 +321,7 @@ static enum status open_database(struct sqlite_store *sqlite, const struct store
     sqlite3_vfs *vfs = sqlite3_vfs_find(file->vfs);
     ASSERT(vfs != NULL);
     bool unclean = false;
-    if (access == STORE_WRITE)
+    if (access == STORE_WRITE && !MUTANT(NO_REWRITE))
         TRY(rewrite_wal(vfs, wal, &unclean, why));
     int flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_READWRITE | (access == STORE_WRITE ? SQLITE_OPEN_CREATE : 0);
     if (sqlite3_open_v2(file->path, &sqlite->db, flags, file->vfs) != SQLITE_OK)

@@ -67,6 +67,9 @@ enum store_access { STORE_WRITE, STORE_READ };
  * CONFLICT when another process has it. `dir` is made when missing. */
 CHECKED enum status store_open_sqlite(const char *dir, enum store_access access, struct store **ret_store, struct why *why);
 
+/* What happens when fsync fails: the process ends at once. A simulation ends its world instead. */
+extern void (*store_fsync_failed)(void);
+
 /* One database file on a file layer of SQLite's. */
 struct store_sqlite_file {
     const char *path;

@@ -25,6 +25,12 @@ class Journal:
     def acknowledged(self):
         return len(self.proceeded) + len(self.sent) + len(self.confirmed)
 
+    def until_now(self):
+        """A copy of what has been written down so far."""
+        same = Journal()
+        same.proceeded, same.sent, same.confirmed, same.keys = list(self.proceeded), set(self.sent), dict(self.confirmed), list(self.keys)
+        return same
+
     def counts(self):
         return (f"{len(self.keys)} keys, {self.acknowledged()} acknowledged ({len(self.proceeded)} proceed, {len(self.sent)} sent, "
                 f"{len(self.confirmed)} confirmed), {self.refused} refused, {self.lost} lost, {self.unavailable} unavailable")

@@ -49,15 +49,15 @@ def accepts(port):
 class Semel:
     """One daemon on its data directory. It can be stopped, killed and started again, by default on the port it had."""
 
-    def __init__(self, data, command="up", port=0, policy=None, db=None, options=(), wrapper=()):
+    def __init__(self, data, command="up", port=0, policy=None, db=None, listen="127.0.0.1", options=(), wrapper=()):
         self.data = pathlib.Path(data)
-        self.command, self.port, self.policy, self.db = command, port, policy, db
+        self.command, self.listen, self.port, self.policy, self.db = command, listen, port, policy, db
         self.options, self.wrapper = list(options), list(wrapper)
         self.log = self.data.parent / (self.data.name + ".log")
         self.process = None
 
     def arguments(self):
-        words = [binary(), self.command, "--data", str(self.data), "--listen", f"127.0.0.1:{self.port}"]
+        words = [binary(), self.command, "--data", str(self.data), "--listen", f"{self.listen}:{self.port}"]
         words += ["--policy", str(self.policy)] if self.policy else []
         words += ["--db", self.db] if self.db else []
         return self.wrapper + words + self.options

@@ -86,20 +86,22 @@ def test_kill_9_under_load_loses_nothing_and_repeats_nothing(house, seconds, cap
 
 
 def test_copy_of_a_killed_directory_is_whole(house):
-    """Between a kill and a restart the files alone hold everything."""
+    """Between a kill and a restart the files alone hold everything that was acknowledged until then."""
     daemon, journal = house.start("sqlite"), Journal(3)
-    over = after(1.0)
+    over, then = after(1.0), []
 
     def kill_once():
-        if over() and not journal.stop:
+        if over() and not then:
             daemon.kill()
+            then.append(journal.until_now())
             journal.stop = True
             shutil.copytree(daemon.data, daemon.data.parent / "copy")
             daemon.launch()
 
     load(journal, daemon.port, lambda: False, each_turn=kill_once)
+    assert then[0].acknowledged() > 10
     copy = house.start("sqlite", name="copy")
-    journal.verify(copy.port)
+    then[0].verify(copy.port)
 
 
 def test_sigterm_under_load_finishes_what_it_has_and_exits_0(house, storage):

@@ -39,6 +39,7 @@ def test_claim_over_tls(house, tls_daemon, certificate, version):
     assert client.claim("w", f"k{version}").json["result"] == "x" * 60_000
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_old_tls_is_refused(tls_daemon, certificate):
     context = trusting(certificate)
     context.minimum_version = ssl.TLSVersion.TLSv1

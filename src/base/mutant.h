@@ -1,0 +1,37 @@
+/*
+ * mutant: one broken rule at a time, to prove that the tests would notice. In the product MUTANT() is 0 and the compiler removes it; a build with
+ * -DSEMEL_MUTANTS chooses one at run time (`sim --mutant NAME`), and every one of them has to be found.
+ */
+#ifndef SEMEL_BASE_MUTANT_H
+#define SEMEL_BASE_MUTANT_H
+
+/* name, the rule it breaks */
+#define MUTANTS(X)                                                                        \
+    X(NO_FENCE, "a stale holder is listened to")                                          \
+    X(ACK_EARLY, "answers go out before the commit")                                      \
+    X(NO_SENT, "a lapse after sent is treated like one before it")                        \
+    X(RETRY_AMBIGUOUS, "what may have happened is given out again without being told to") \
+    X(NO_FINGERPRINT, "the same key with other contents is taken as the same")            \
+    X(EXPIRE_BY_WALL, "results are forgotten by the wall clock")                          \
+    X(NEW_KEY, "each attempt gets a downstream key of its own")                           \
+    X(SYNC_NORMAL, "SQLite does not sync each commit")                                    \
+    X(SYNC_OFF, "SQLite never syncs")                                                     \
+    X(AUDIT_APART, "the audit is written in a transaction of its own")                    \
+    X(PURGE_ACTIVE, "intents in progress are forgotten")                                  \
+    X(NO_WINDOW, "retries go on after the destination has forgotten the key")             \
+    X(NO_REWRITE, "the log is not rewritten at boot")                                     \
+    X(IGNORE_FULL, "a full disk is taken as success")                                     \
+    X(LOSE_RESULT, "a confirmed result may be replaced")                                  \
+    X(SKIP_AUDIT, "a lapse writes no audit row")
+
+#define MUTANT_ENUM(name, rule) MUTANT_##name,
+enum mutant { MUTANT_NONE, MUTANTS(MUTANT_ENUM) MUTANT_COUNT };
+
+#ifdef SEMEL_MUTANTS
+extern enum mutant mutant_active;
+#define MUTANT(name) (mutant_active == MUTANT_##name)
+#else
+#define MUTANT(name) 0
+#endif
+
+#endif

@@ -1,0 +1,222 @@
+"""The OpenAPI document says what the daemon does: the same routes, and schemas that real answers fit. Runs last, so that it also sees
+the answers that the other tests were given."""
+
+import re
+
+import jsonschema
+import pytest
+
+from http_client import OBSERVED
+from semel_process import REPO
+
+ROUTE = re.compile(r"\{HTTP_([A-Z]+), \"([^\"]+)\", ([A-Z_0-9]+), [a-z_]+\}")
+
+
+@pytest.fixture(scope="module")
+def daemon(module_house):
+    return module_house.start("sqlite", name="openapi", command="serve")
+
+
+@pytest.fixture(scope="module")
+def admin(module_house, daemon):
+    return module_house.client(daemon, token=(daemon.data / "admin.token").read_text().strip())
+
+
+@pytest.fixture(scope="module")
+def document(admin):
+    answer = admin.get("/v1/openapi.json")
+    assert answer.status == 200 and answer.headers["Content-Type"] == "application/json"
+    return answer.json
+
+
+@pytest.fixture(scope="module")
+def fits(document):
+    """A function that raises when a value does not fit a schema of the document."""
+    resolver = jsonschema.RefResolver.from_schema(document)
+
+    def check(value, schema):
+        jsonschema.Draft202012Validator(schema, resolver=resolver).validate(value)
+
+    return check
+
+
+def resolved(document, node):
+    while "$ref" in node:
+        found = document
+        for part in node["$ref"].removeprefix("#/").split("/"):
+            found = found[part.replace("~1", "/").replace("~0", "~")]
+        node = found
+    return node
+
+
+def daemon_routes():
+    text = (REPO / "src" / "api" / "routes.c").read_text()
+    routes = {(method, path): scope for method, path, scope in ROUTE.findall(text)}
+    assert len(routes) > 15
+    return routes
+
+
+def operations(document):
+    methods = {"get", "put", "post", "delete", "patch", "head", "options", "trace"}
+    return {(method.upper(), path): item[method] for path, item in document["paths"].items() for method in item if method in methods}
+
+
+def operation_of(document, method, path):
+    wanted = path.split("/")
+    for (candidate, template), operation in operations(document).items():
+        words = template.split("/")
+        same = len(words) == len(wanted) and all(a == b or a.startswith("{") for a, b in zip(words, wanted))
+        if candidate == method and same:
+            return template, operation
+    return None, None
+
+
+def test_document_is_openapi_3_1(document):
+    assert document["openapi"].startswith("3.1")
+    assert document["info"]["title"] and document["info"]["version"]
+    names = [operation["operationId"] for operation in operations(document).values()]
+    assert len(names) == len(set(names))
+    for schema in document["components"]["schemas"].values():
+        jsonschema.Draft202012Validator.check_schema(schema)
+
+
+def test_every_reference_leads_somewhere(document):
+    def walk(node):
+        if isinstance(node, dict):
+            if isinstance(node.get("$ref"), str):
+                resolved(document, node)
+            for value in node.values():
+                walk(value)
+        elif isinstance(node, list):
+            for value in node:
+                walk(value)
+
+    walk(document)
+
+
+def test_document_has_the_routes_of_the_daemon_and_no_others(document):
+    assert set(operations(document)) == set(daemon_routes())
+
+
+def test_open_routes_need_no_token_in_the_document_either(document):
+    for route, scope in daemon_routes().items():
+        security = operations(document)[route].get("security", document.get("security", []))
+        assert (security == [] or {} in security) == (scope == "0"), route
+
+
+def test_problem_codes_are_those_of_the_daemon(document, admin):
+    codes = set(re.findall(r'^    \{"([a-z_]+)", [45]\d\d, RETRY_', (REPO / "src" / "api" / "problem.c").read_text(), re.MULTILINE))
+    assert len(codes) > 15
+    for code in codes:
+        assert admin.get(f"/problems/{code}").status == 200
+        assert f'"{code}"' in str(document).replace("'", '"'), f"the document does not know the problem {code}"
+
+
+def tour(admin):
+    """Walks through the operations so that most of their answers have been seen."""
+    held = admin.claim("w", "tour", input={"a": 1})
+    admin.claim("w", "tour", input={"a": 1})
+    admin.claim("w", "tour", input={"a": 2})
+    admin.say("extend", held)
+    admin.say("fail", held, effect="unknown")
+    admin.claim("w", "tour", input={"a": 1})
+    admin.say("confirm", held, result={"x": 1})
+    admin.say("confirm", held, result={"x": 2})
+    admin.claim("w", "tour", input={"a": 1})
+    admin.intent(held.json["intent"])
+    for what in ("sent", "extend", "fail", "release"):
+        admin.say(what, held)
+    two = admin.claim("w", "two", two_phase=True)
+    admin.say("sent", two)
+    admin.say("release", two)
+    admin.say("fail", two, effect="none", final=True, error="no")
+    admin.claim("w", "two", two_phase=True)
+    admin.say("release", admin.claim("w", "three"))
+    for what in ("sent", "confirm", "fail", "extend", "release"):
+        admin.say(what, ("int_0000000000001", 1))
+        admin.say(what, ("int_0000000000001", -1))
+        admin.post(f"/v1/claims/int_0000000000001/{what}", b"{")
+    for path in ("/", "/healthz", "/readyz", "/problems/fenced", "/problems/none", "/v1/policy", "/v1/tokens", "/v1/intents", "/v1/intents?limit=0", "/v1/intents/int_0000000000001",
+                 "/v1/decisions", "/v1/decisions?limit=0"):
+        admin.get(path)
+    admin.claim("w")
+    admin.claim("", "k")
+    admin.post("/v1/claims", b"x" * (1 << 20) + b"x")
+    admin.request("PUT", "/v1/policy", b"mode: shadow\nworkflows: {enforced: {mode: enforce}}\n")
+    admin.request("PUT", "/v1/policy", b"mode: x\n")
+    for _ in range(2):
+        shadow = admin.claim("shadowed", "k")
+    admin.say("confirm", shadow, result=1)
+    admin.say("confirm", shadow, result=2)
+    made = admin.post("/v1/tokens", {"name": "reader", "scopes": ["read"]})
+    admin.post("/v1/tokens", {"name": "reader"})
+    admin.get("/v1/tokens")
+    admin.request("DELETE", f"/v1/tokens/{made.json['id']}")
+    admin.request("DELETE", "/v1/tokens/none")
+    return held
+
+
+def test_real_answers_fit_their_schemas(document, fits, admin):
+    tour(admin)
+    wrong, seen = [], set()
+    for (method, path, status, code), answer in sorted(OBSERVED.items(), key=str):
+        template, operation = operation_of(document, method, path)
+        if operation is None:
+            assert status in (404, 405) or path.startswith("/v1/claims/"), (method, path, status)
+            continue
+        seen.add((method, template, status))
+        try:
+            check_answer(document, fits, operation, status, answer)
+        except (AssertionError, jsonschema.ValidationError) as problem:
+            wrong.append(f"{method} {template} {status} {code}: {str(problem)[:600]}\n    {answer}")
+    assert not wrong, "\n\n".join(wrong)
+    for route in operations(document):
+        if route != ("GET", "/metrics"):
+            assert any(one[:2] == route and one[2] < 300 for one in seen), f"no good answer of {route} was seen"
+
+
+def check_answer(document, fits, operation, status, answer):
+    response = operation["responses"].get(str(status)) or operation["responses"].get("default")
+    assert response is not None, "the status is not in the document"
+    response = resolved(document, response)
+    kind = answer.headers["Content-Type"].split(";")[0]
+    assert kind in response["content"], f"{kind} is not in the document"
+    fits(answer.json, response["content"][kind]["schema"])
+    for name, header in response.get("headers", {}).items():
+        if resolved(document, header).get("required"):
+            assert name in answer.headers, f"the header {name} is missing"
+
+
+BODIES = [
+    ("POST", "/v1/claims", {"workflow": "w", "key": "k"}, True),
+    ("POST", "/v1/claims", {"workflow": "w", "key": "k", "input": {"a": [1]}, "lease_ms": 10, "wait_ms": 0, "keep": "30d", "thread": "t", "action": "a",
+                            "run": "r", "two_phase": True}, True),
+    ("POST", "/v1/claims", {"workflow": "w", "key": "k", "lease_ms": 9}, False),
+    ("POST", "/v1/claims", {"workflow": "w", "key": "k", "wait_ms": 300_001}, False),
+    ("POST", "/v1/claims", {"key": "k"}, False),
+    ("POST", "/v1/claims", {"workflow": "w", "key": "k", "colour": 1}, False),
+    ("POST", "/v1/claims/{intent}/confirm", {"fence": 1, "result": None}, True),
+    ("POST", "/v1/claims/{intent}/confirm", {"result": 1}, False),
+    ("POST", "/v1/claims/{intent}/fail", {"fence": 1, "effect": "none", "final": True, "error": "e"}, True),
+    ("POST", "/v1/claims/{intent}/fail", {"fence": 1, "effect": "nome"}, False),
+    ("POST", "/v1/claims/{intent}/extend", {"fence": 1, "lease_ms": 1000}, True),
+    ("POST", "/v1/claims/{intent}/extend", {"fence": 1, "lease_ms": 0}, False),
+    ("POST", "/v1/claims/{intent}/sent", {"fence": 1}, True),
+    ("POST", "/v1/claims/{intent}/release", {"fence": 1}, True),
+    ("POST", "/v1/claims/{intent}/release", {"fence": "1"}, False),
+    ("POST", "/v1/tokens", {"name": "n", "scopes": ["read"], "expires": "90d", "space": "s"}, True),
+    ("POST", "/v1/tokens", {"name": "n", "scopes": []}, False),
+    ("POST", "/v1/tokens", {"name": "n", "scopes": ["root"]}, False),
+]
+
+
+@pytest.mark.parametrize("method, path, body, good", BODIES, ids=[f"{row[1].split('/')[-1]}{at}" for at, row in enumerate(BODIES)])
+def test_document_and_daemon_agree_about_request_bodies(document, fits, admin, method, path, body, good):
+    schema = resolved(document, operations(document)[(method, path)]["requestBody"])["content"]["application/json"]["schema"]
+    if good:
+        fits(body, schema)
+    else:
+        with pytest.raises(jsonschema.ValidationError):
+            fits(body, schema)
+    answer = admin.request(method, path.replace("{intent}", "int_0000000000001"), body)
+    assert (answer.status != 400) == good, answer
