@@ -38,7 +38,7 @@ static enum status find_field(struct filling *fill, struct bytes path, const str
 
 static enum status fill_field(struct filling *fill, const struct key_part *part)
 {
-    const struct json *value;
+    const struct json *value = NULL;
     struct bytes text;
     struct why reason;
     TRY(find_field(fill, part->text, &value));
@@ -130,7 +130,7 @@ static enum status fill_part(struct filling *fill, const struct key_part *part)
 
 static enum status read_event_time(struct filling *fill)
 {
-    const struct json *value;
+    const struct json *value = NULL;
     struct why reason;
     if (fill->template->time_path.at == NULL)
         return OK;

@@ -12,6 +12,7 @@
 #include "store/store.h"
 
 #define CHECK_PAGES_MAX 8192 /* 32 MiB; checking a larger database would keep its users waiting */
+#define CHECKPOINT_PAGES 16000
 #define RESERVE_SIZE (4 << 20)
 #define ROW_SIZE_MAX 1024
 #define EXIT_FSYNC_FAILED 74
@@ -293,7 +294,7 @@ static enum status check_small(struct sqlite_store *sqlite, struct why *why)
     return damage.text[0] != '\0' ? why_set(why, BROKEN, "%s", damage.text) : fail(sqlite, "quick_check", why);
 }
 
-static enum status configure(struct sqlite_store *sqlite, enum store_access access, bool exclusive, struct why *why)
+static enum status configure(struct sqlite_store *sqlite, enum store_access access, const struct store_sqlite_file *file, struct why *why)
 {
     sqlite3_extended_result_codes(sqlite->db, 1);
     sqlite3_busy_timeout(sqlite->db, 5000);
@@ -301,7 +302,7 @@ static enum status configure(struct sqlite_store *sqlite, enum store_access acce
     TRY(execute(sqlite, access == STORE_WRITE ? "PRAGMA cache_size=-65536" : "PRAGMA cache_size=-8192", why));
     if (access == STORE_READ)
         return execute(sqlite, "PRAGMA query_only=ON", why);
-    if (exclusive)
+    if (file->exclusive)
         TRY(execute(sqlite, "PRAGMA locking_mode=EXCLUSIVE", why));
     TRY(execute(sqlite, "PRAGMA journal_mode=WAL", why));
     TRY(execute(sqlite,
@@ -309,7 +310,7 @@ static enum status configure(struct sqlite_store *sqlite, enum store_access acce
                 : MUTANT(SYNC_OFF)  ? "PRAGMA synchronous=OFF"
                                     : "PRAGMA synchronous=FULL",
                 why));
-    TRY(execute(sqlite, "PRAGMA wal_autocheckpoint=16000", why));
+    sqlite3_wal_autocheckpoint(sqlite->db, file->checkpoint_pages > 0 ? file->checkpoint_pages : CHECKPOINT_PAGES);
     TRY(execute(sqlite, "PRAGMA journal_size_limit=67108864", why));
     return execute(sqlite, "PRAGMA secure_delete=OFF", why);
 }
@@ -326,7 +327,7 @@ static enum status open_database(struct sqlite_store *sqlite, const struct store
     int flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_READWRITE | (access == STORE_WRITE ? SQLITE_OPEN_CREATE : 0);
     if (sqlite3_open_v2(file->path, &sqlite->db, flags, file->vfs) != SQLITE_OK)
         return sqlite->db != NULL ? fail(sqlite, "open", why) : why_set(why, FULL, "no memory to open the database");
-    TRY(configure(sqlite, access, file->exclusive, why));
+    TRY(configure(sqlite, access, file, why));
     return unclean ? check_small(sqlite, why) : OK;
 }
 

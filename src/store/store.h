@@ -75,6 +75,7 @@ struct store_sqlite_file {
     const char *path;
     const char *vfs; /* NULL for the system's */
     bool exclusive;  /* nobody else will ever open it: needs no shared memory, which a simulated disk does not have */
+    int checkpoint_pages; /* 0 for the default */
 };
 CHECKED enum status store_open_sqlite_file(const struct store_sqlite_file *file, enum store_access access, struct store **ret_store,
                                            struct why *why);

@@ -18,6 +18,8 @@ import subprocess
 import sys
 import time
 
+sys.dont_write_bytecode = True  # the tree stays as it was
+
 from prefill import prefill_postgres, prefill_sqlite
 from servers import Missing, Postgres, Redis, Semel, cpu_seconds, fresh_dir, rss_mb, stop_process
 
@@ -155,7 +157,8 @@ class Bench:
         os.chmod(self.directory, 0o755)
         self.postgres = None
         self.left_out = {}
-        self.found = {"seconds": options.seconds, "rounds": options.rounds, "left_out": self.left_out}
+        self.found = {"seconds": options.seconds, "rounds": options.rounds, "cores": os.cpu_count(), "load_before": os.getloadavg()[0],
+                      "left_out": self.left_out}
 
     def path(self, name):
         return os.path.join(self.directory, name)
@@ -478,6 +481,8 @@ def main():
     if set(options.only) - {"peers", "size", "disk", "syncs"}:
         sys.exit("bench: --only takes peers, size, disk, syncs")
     bench = Bench(options)
+    if bench.found["load_before"] > 0.5:
+        say(f"the machine is busy with something else (load {bench.found['load_before']:.1f}): the rates will be low and uneven")
     try:
         bench.start_postgres()
         measure(bench, options)

@@ -48,7 +48,7 @@ def check_audit(daemon):
 
 
 class Killer(threading.Thread):
-    """Kills the daemon a moment after it opened its port, and starts it again at once, over and over."""
+    """Kills the daemon a moment after it opened its port, or while it still recovers, and starts it again at once, over and over."""
 
     def __init__(self, daemon, seconds, seed=7):
         super().__init__(daemon=True)
@@ -63,8 +63,11 @@ class Killer(threading.Thread):
                 self.target.kill()
                 self.kills += 1
                 self.target.launch()
+                if self.random.random() < 0.2:
+                    continue
                 until(lambda: accepts(self.target.port) or not self.target.alive(), "a daemon that starts after a kill", every=0.001)
                 assert self.target.alive(), "the daemon did not start after a kill"
+            until(lambda: accepts(self.target.port), "the last start")
         except BaseException as failure:  # pylint: disable=broad-except
             self.failure = failure
 

@@ -1,6 +1,7 @@
 /*
- * Fingerprints of two JSON inputs on two lines: they are equal exactly when the canonical forms are; the fields that are named as different
- * are exactly those that are; an ignored field changes nothing. Field hashes read from storage may be damaged: that is said, not believed.
+ * Fingerprints of two JSON inputs on two lines: they are equal exactly when the canonical forms are; the fields that are named as
+ * different are exactly those that are; an ignored field changes nothing. Field hashes read from storage may be damaged: that is
+ * said, not believed.
  */
 #include "fuzz.h"
 
@@ -62,7 +63,8 @@ static void check_ignored(const struct json *input, struct arena *arena)
     if (input->type != JSON_OBJECT || input->count == 0)
         return;
     const struct fingerprint_options all = {.pepper = pepper};
-    const struct fingerprint_options some = {.pepper = pepper, .ignore = &input->members[input->count - 1].name, .ignore_count = 1};
+    const struct fingerprint_options some = {
+        .pepper = pepper, .ignore = &input->members[input->count - 1].name, .ignore_count = 1};
     without.count--;
     ASSERT(fingerprint_make(input, &some, arena, &left, &why) == OK);
     ASSERT(fingerprint_make(&without, &all, arena, &right, &why) == OK);
@@ -96,6 +98,7 @@ FUZZ_TARGET(fingerprint)(const uint8_t *data, size_t size)
     struct json inputs[2];
     struct fingerprint made[2];
     struct arena arena;
+    hash_setup();
     arena_init(&arena, FUZZ_ARENA_MAX);
     check_damaged(lines[0], lines[1], &arena);
     if (read_input(lines[0], &arena, &inputs[0], &made[0]) && read_input(lines[1], &arena, &inputs[1], &made[1])) {

@@ -1,9 +1,9 @@
 /*
- * fuzz: what every fuzz target shares. A target is one file with one FUZZ_TARGET(name)(data, size); it checks promises with ASSERT, which
- * stops the process, so that libFuzzer and the replayer both see a broken promise as a crash.
+ * fuzz: what every fuzz target shares. A target is one file with one FUZZ_TARGET(name)(data, size); it checks promises with
+ * ASSERT, which stops the process, so that libFuzzer and the replayer both see a broken promise as a crash.
  *
- * Built by libFuzzer the entry point is called LLVMFuzzerTestOneInput; built with -DFUZZ_REPLAY it is called fuzz_<name>, so that one
- * plain program (replay.c) can hold all of them.
+ * Built by libFuzzer the entry point is called LLVMFuzzerTestOneInput; built with -DFUZZ_REPLAY it is called fuzz_<name>, so that
+ * one plain program (replay.c) can hold all of them.
  */
 #ifndef SEMEL_TESTS_FUZZ_FUZZ_H
 #define SEMEL_TESTS_FUZZ_FUZZ_H

@@ -1,6 +1,6 @@
 /*
- * Chunked bodies. However the bytes are cut, the answer is the same; the payload is what a second, simple reader finds; what was encoded is
- * decoded; and decoding in place, over its own input, gives the same bytes.
+ * Chunked bodies. However the bytes are cut, the answer is the same; the payload is what a second, simple reader finds; what was
+ * encoded is decoded; and decoding in place, over its own input, gives the same bytes.
  */
 #include "fuzz.h"
 

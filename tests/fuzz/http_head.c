@@ -1,6 +1,6 @@
 /*
- * Request heads. Where the bytes are cut changes nothing, neither the answer nor the refusal; an accepted head written out again is
- * read the same; and a careless reader, who takes bare LF and spaces around names, finds the same one framing in it.
+ * Request heads. Where the bytes are cut changes nothing, neither the answer nor the refusal; an accepted head written out again
+ * is read the same; and a careless reader, who takes bare LF and spaces around names, finds the same one framing in it.
  */
 #include "fuzz.h"
 

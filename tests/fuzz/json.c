@@ -1,6 +1,7 @@
 /*
- * The JSON reader against a second, simple recogniser of RFC 8259: what is accepted is grammatical UTF-8, and what is grammatical is
- * accepted unless one of the stated refusals applies. What was read is written, read and equal again; the canonical form is stable.
+ * The JSON reader against a second, simple recogniser of RFC 8259: what is accepted is grammatical UTF-8, and what is grammatical
+ * is accepted unless one of the stated refusals applies. What was read is written, read and equal again; the canonical form is
+ * stable.
  */
 #include "fuzz.h"
 
@@ -143,10 +144,19 @@ static bool is_utf8(struct bytes text)
     const unsigned char *at = (const unsigned char *)text.at, *end = at + text.len;
     while (at < end) {
         unsigned char lead = *at++;
-        int more = lead < 0x80 ? 0 : lead >= 0xC2 && lead < 0xE0 ? 1 : lead >= 0xE0 && lead < 0xF0 ? 2 : lead >= 0xF0 && lead < 0xF5 ? 3 : -1;
+        int more = lead < 0x80                   ? 0
+                   : lead >= 0xC2 && lead < 0xE0 ? 1
+                   : lead >= 0xE0 && lead < 0xF0 ? 2
+                   : lead >= 0xF0 && lead < 0xF5 ? 3
+                                                 : -1;
         if (more < 0 || end - at < more)
             return false;
-        unsigned char low = lead == 0xE0 ? 0xA0 : lead == 0xF0 ? 0x90 : 0x80, high = lead == 0xED ? 0x9F : lead == 0xF4 ? 0x8F : 0xBF;
+        unsigned char low = lead == 0xE0   ? 0xA0
+                            : lead == 0xF0 ? 0x90
+                                           : 0x80,
+                      high = lead == 0xED   ? 0x9F
+                             : lead == 0xF4 ? 0x8F
+                                            : 0xBF;
         for (int i = 0; i < more; i++, at++) {
             if (*at < low || *at > high)
                 return false;

@@ -1,6 +1,6 @@
 /*
- * Key templates. The input is lines: the template, the path of the time, the zone, and two JSON inputs. Two inputs give the same key exactly when
- * every placeholder stands for the same value in both: a key never joins two things, and never splits one.
+ * Key templates. The input is lines: the template, the path of the time, the zone, and two JSON inputs. Two inputs give the same
+ * key exactly when every placeholder stands for the same value in both: a key never joins two things, and never splits one.
  */
 #include "fuzz.h"
 
@@ -118,6 +118,7 @@ FUZZ_TARGET(key_template)(const uint8_t *data, size_t size)
     struct json inputs[2];
     struct why why = {""};
     struct arena arena;
+    hash_setup();
     arena_init(&arena, FUZZ_ARENA_MAX);
     enum status status = key_template_compile(text, &options, &arena, &template, &why);
     ASSERT(status == OK || status == INVALID);
@@ -125,7 +126,8 @@ FUZZ_TARGET(key_template)(const uint8_t *data, size_t size)
     ASSERT((status == OK) == (why.text[0] == '\0'));
     if (status == OK) {
         fill(template, NULL, &arena);
-        if (json_parse(lines[0], NULL, &arena, &inputs[0], &why) == OK && json_parse(lines[1], NULL, &arena, &inputs[1], &why) == OK)
+        if (json_parse(lines[0], NULL, &arena, &inputs[0], &why) == OK &&
+            json_parse(lines[1], NULL, &arena, &inputs[1], &why) == OK)
             check_pair(template, &options, inputs, &arena);
     }
     key_template_free(template);

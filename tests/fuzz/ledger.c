@@ -1,7 +1,8 @@
 /*
- * The state machine under any sequence of commands and clocks. One intent, three bytes per command. After each command: the audit rows alone
- * rebuild the intent; fences only grow, and an answered claim is the only thing that grows them; nothing changes with a stale fence;
- * a confirmed result stays what it is until it expires; nothing that was ever sent is given out again unless the rules say so.
+ * The state machine under any sequence of commands and clocks. One intent, three bytes per command. After each command: the audit
+ * rows alone rebuild the intent; fences only grow, and an answered claim is the only thing that grows them; nothing changes with
+ * a stale fence; a confirmed result stays what it is until it expires; nothing that was ever sent is given out again unless the
+ * rules say so.
  */
 #include "fuzz.h"
 
@@ -9,6 +10,8 @@
 #include "ledger/ledger.h"
 
 enum { COMMANDS_MAX = 200 };
+
+#define WORLD_MEMORY_MAX ((size_t)64 << 20)
 
 struct world {
     struct arena arena;
@@ -51,6 +54,31 @@ static void set_rules(struct ledger_command *command, uint8_t bits)
     command->shadow = (bits & 0xC0) == 0xC0;
 }
 
+/* The field hashes of an input with as many and as long names as one request may have: they too must fit an audit row. */
+static struct bytes large_fields(void)
+{
+    enum { NAMES = FINGERPRINT_FIELDS_MAX, NAME_SIZE = 1000 };
+    static struct fingerprint made;
+    static struct arena arena;
+    static bool done;
+    static char names[NAMES][NAME_SIZE];
+    static struct json_member members[NAMES];
+    const struct fingerprint_options options = {.pepper = BYTES("pepper")};
+    struct json input = {.type = JSON_OBJECT, .count = NAMES, .members = members};
+    struct why why;
+    if (done)
+        return made.fields;
+    for (size_t i = 0; i < NAMES; i++) {
+        memset(names[i], '"', NAME_SIZE);
+        names[i][0] = (char)('0' + i);
+        members[i] = (struct json_member){{names[i], NAME_SIZE}, {.type = JSON_NULL}};
+    }
+    arena_init(&arena, FUZZ_ARENA_MAX);
+    ASSERT(fingerprint_make(&input, &options, &arena, &made, &why) == OK);
+    done = true;
+    return made.fields;
+}
+
 static struct ledger_command command_of(const struct world *world, struct bytes *rest)
 {
     static const struct bytes results[] = {{"1", 1}, {"{\"id\":\"\xC3\xA9\"}", 11}, {"null", 4}};
@@ -72,6 +100,8 @@ static struct ledger_command command_of(const struct world *world, struct bytes 
         .fingerprint = {.fields = BYTES("{\"a\":\"0123456789abcdef\"}")},
     };
     command.fingerprint.whole.at[0] = op & 0x80 ? 1 : 2;
+    if (op & 0x08)
+        command.fingerprint.fields = large_fields();
     set_rules(&command, bits);
     return command;
 }
@@ -81,7 +111,8 @@ static void settle(struct world *world)
 {
     struct intent *intent = &world->intent;
     if (intent->drop) {
-        struct intent gone = {.buried = intent->buried, .buried_settled = intent->buried_settled, .buried_state = intent->buried_state};
+        struct intent gone = {
+            .buried = intent->buried, .buried_settled = intent->buried_settled, .buried_state = intent->buried_state};
         *intent = gone;
         world->rebuilt = (struct row_intent){0};
     }
@@ -179,7 +210,8 @@ FUZZ_TARGET(ledger)(const uint8_t *data, size_t size)
 {
     struct bytes rest = fuzz_bytes(data, size);
     struct world world = {.folded = 0};
-    arena_init(&world.arena, FUZZ_ARENA_MAX);
+    hash_setup();
+    arena_init(&world.arena, WORLD_MEMORY_MAX);
     id_init(&world.ids, 0, 0);
     audit_batch_init(&world.audit, &world.arena);
     world.ledger = (struct ledger){{1000 * WHEN_DAY + 20000 * WHEN_DAY, WHEN_SECOND}, &world.arena, &world.ids, &world.audit};

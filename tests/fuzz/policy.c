@@ -1,6 +1,6 @@
 /*
- * Policies. A refused document names places that exist; an accepted one keeps every setting within the bounds of the table, means the same
- * when it is read again, and means the same with a comment behind it.
+ * Policies. A refused document names places that exist; an accepted one keeps every setting within the bounds of the table, means
+ * the same when it is read again, and means the same with a comment behind it.
  */
 #include "fuzz.h"
 
@@ -12,7 +12,8 @@ static void check_problems(struct bytes text, const struct policy_problems *prob
 {
     size_t lines = 1, line = 1, column = 1;
     for (size_t i = 0; i < text.len; i++)
-        lines += text.at[i] == '\n' || text.at[i] == '\r' || (unsigned char)text.at[i] >= 0x80; /* U+0085, U+2028 and U+2029 end lines too */
+        lines += text.at[i] == '\n' || text.at[i] == '\r' ||
+                 (unsigned char)text.at[i] >= 0x80; /* U+0085, U+2028 and U+2029 end lines too */
     ASSERT(problems->count >= 1);
     ASSERT(problems->count <= POLICY_PROBLEMS_MAX);
     for (size_t i = 0; i < problems->count; i++) {
@@ -126,6 +127,7 @@ FUZZ_TARGET(policy)(const uint8_t *data, size_t size)
     struct bytes text = fuzz_bytes(data, size < SIZE_MAX_INPUT ? size : SIZE_MAX_INPUT);
     static struct policy_problems problems;
     struct policy *policy = NULL;
+    hash_setup();
     enum status status = policy_parse(text, &policy, &problems);
     ASSERT(status == OK || status == INVALID);
     ASSERT((status == OK) == (policy != NULL));

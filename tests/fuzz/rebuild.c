@@ -1,6 +1,6 @@
 /*
- * Folding audit rows whose detail is anything at all. What is folded without complaint was an object that named known columns with
- * values of their types, and it is in the row afterwards; everything else is refused, never believed.
+ * Folding audit rows whose detail is anything at all. What is folded without complaint was an object that named known columns
+ * with values of their types, and it is in the row afterwards; everything else is refused, never believed.
  */
 #include "fuzz.h"
 

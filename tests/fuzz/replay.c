@@ -1,27 +1,16 @@
 /*
- * fuzz_replay TARGET PATH…: runs every file, or every file of a folder, through one fuzz target, with any compiler and any sanitizer. Without
- * arguments it lists the targets. A broken promise stops it after the name of the file was printed.
+ * fuzz_replay TARGET PATH…: runs every file, or every file of a folder, through one fuzz target, with any compiler and any
+ * sanitizer. Without arguments it lists the targets. A broken promise stops it after the name of the file was printed.
  *
- * In meson, one executable and one test per target:
- *
- *     fuzz_targets = ['canonical', 'fingerprint', 'http_chunks', 'http_head', 'id', 'json', 'key_template', 'ledger', 'percent', 'policy',
- *                     'rebuild', 'token', 'when']
- *     fuzz_sources = files('tests/fuzz/replay.c')
- *     foreach target : fuzz_targets
- *       fuzz_sources += files('tests/fuzz' / target + '.c')
- *     endforeach
- *     fuzz_replay = executable('fuzz_replay', fuzz_sources, c_args: '-DFUZZ_REPLAY', dependencies: semel_dependency)
- *     foreach target : fuzz_targets
- *       test('fuzz ' + target, fuzz_replay, args: [target, meson.current_source_dir() / 'tests/fuzz/corpus' / target])
- *     endforeach
+ * For the build: one executable made of this file and the file of every target in FUZZ_TARGETS, compiled with -DFUZZ_REPLAY and
+ * linked with the library; then one test per target with the arguments TARGET and tests/fuzz/corpus/TARGET. The README has the
+ * lines for meson.
  */
 #include "fuzz.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <sys/stat.h>
-
-#include "base/hash.h"
 
 enum { PATH_SIZE_MAX = 4096 };
 
@@ -101,7 +90,6 @@ int main(int argc, char **argv)
         return argc == 1 ? 0 : 2;
     }
     const struct target *target = find_target(argv[1]);
-    hash_setup();
     for (int i = 2; i < argc; i++)
         ran += run_path(target, argv[i]);
     printf("%d inputs\n", ran);

@@ -1,6 +1,7 @@
 /*
- * Token texts. Three tokens exist: one that opens, one that was revoked, one that expired. Nothing but the exact text of the first may
- * open, also when its checksum is right: the input is tried as it is, as changes to an issued text, and as such with the checksum made anew.
+ * Token texts. Three tokens exist: one that opens, one that was revoked, one that expired. Nothing but the exact text of the
+ * first may open, also when its checksum is right: the input is tried as it is, as changes to an issued text, and as such with
+ * the checksum made anew.
  */
 #include "fuzz.h"
 
@@ -70,6 +71,7 @@ static void make_checksum(char *text)
 
 FUZZ_TARGET(token)(const uint8_t *data, size_t size)
 {
+    hash_setup();
     const struct issued *issued = issue();
     struct bytes in = fuzz_bytes(data, size), rest = in;
     char text[TOKEN_TEXT_SIZE];

@@ -3,7 +3,7 @@
  *
  * The ledger here makes the moves of src/ledger/ledger.c; the inlines carry the names of the functions they stand for. A lease ends whenever the
  * checker likes, also under a healthy holder, so nothing that is proved here rests on a clock. Time exists in one place, the window in which
- * a destination remembers a key, and there it is counted in phases (see `phase`).
+ * a destination remembers a key, and there a clock strikes each third of it (see time()).
  *
  *   -DMODE=IDEM   the destination deduplicates on our key, inside its window
  *   -DMODE=QUERY  it can be asked afterwards
@@ -11,6 +11,9 @@
  *   -DMODE=ALO    it offers nothing; what is ambiguous is tried again, and that is written down
  *
  *   -DFAULTS=n    how many lost replies, crashes, lost or doubled requests, failed connections and refusals there are in a history
+ *   -DBATCH       commits are steps of their own: commands gather in a batch, a crash loses it, answers wait for it. Without the flag a command is
+ *                 decided, committed and answered in one step, which nobody outside could tell apart: a crash before the commit is a request
+ *                 that never came, one after it is a lost reply
  *   -DLIVE        the liveness property instead of a plain search
  *
  * Each mutant is a flag that breaks one rule; see README.md.
@@ -33,7 +36,6 @@
 #define ATTEMPTS 3
 #endif
 #define FENCES 4 /* one more than ATTEMPTS: index 0 is no fence */
-#define PHASES 3
 
 /* Prints each rare situation once, so that a run in which it never came up is noticed. */
 c_decl { static unsigned seen_marks; }
@@ -50,18 +52,30 @@ c_decl { static unsigned seen_marks; }
 #define UNKNOWN 6
 #define BURIED 7
 
+#define FRESH 1
+#define OLD 2
+
 typedef row {
     byte state;
     byte fence;     /* also the number of attempts: each claim raises both */
-    byte first;     /* 1 + the phase in which it may first have left; 0 for never */
+    byte first;     /* since it may first have left: FRESH, OLD past two thirds of the window; 0 when it never left */
     byte ambiguous; /* the fence of the first attempt of which nobody can tell; 0 for none */
     bool two_phase;
     byte result;
     byte sents;     /* audit: the fences that were SENT, a bit each */
     bool announced; /* audit: "may repeat" was written */
 };
-row m, d;
+row m;
+#ifdef BATCH
+row d;
 bool open; /* a batch is decided and not yet committed */
+#define OPEN_BATCH open = true
+#define NO_BATCH (!open)
+#else
+#define d m
+#define OPEN_BATCH skip
+#define NO_BATCH true
+#endif
 
 #define HELD(r) (r.state == CLAIMED || r.state == SENT)
 #define SETTLED(r) (r.state == CONFIRMED || r.state == REFUSED || r.state == UNKNOWN || r.state == BURIED)
@@ -70,10 +84,9 @@ bool open; /* a batch is decided and not yet committed */
 
 byte faults = FAULTS;
 byte effects;
-byte phase;          /* thirds of the destination's window and more: two phases pass before it forgets */
 byte net[FENCES];    /* copies of each attempt's request under way */
-byte stamp[FENCES];  /* the phase in which the attempt's lease last began */
-byte key_at[FENCES]; /* 1 + the phase in which the destination first saw the key; 0 for never */
+byte late;           /* attempts whose lease began before the last strike, a bit each */
+byte key_age[FENCES]; /* since the destination first saw the key: FRESH, OLD, then forgotten: 0 */
 byte key_result[FENCES];
 
 #ifdef NEW_KEY
@@ -92,9 +105,7 @@ byte key_result[FENCES];
 #define REL 5     /* wants to give it back */
 #define W_REL 6
 #define CALLED 7  /* the request has left */
-#define DUNNO 8   /* wants to say: I cannot tell */
 #define W_DUNNO 9
-#define GOT 10    /* has the destination's result */
 #define W_CONF 11
 #define NONE_N 12 /* knows: my attempt had no effect */
 #define NONE_F 13 /* … and there should be no other */
@@ -110,7 +121,9 @@ byte ans[WORKERS];   /* the destination's answer: 0 none, NO, or the result */
 bool told[WORKERS];  /* it has said that it cannot tell */
 bool asked2[WORKERS]; /* it claimed in two phases */
 byte rep[WORKERS];   /* the ledger's answer … */
+#ifdef BATCH
 bool kept[WORKERS];  /* … which waits for the commit */
+#endif
 
 #define NO 9
 #define R_NOTHING 0
@@ -119,10 +132,11 @@ bool kept[WORKERS];  /* … which waits for the commit */
 #define R_ALREADY 3
 #define R_LOST 4
 
-byte given;    /* fences that were handed out, a bit each */
+byte top;         /* the highest fence that was handed out */
 byte seen_result; /* what the first client who was told of a result was told */
 
 #define BITOF(fence) (1 << (fence))
+#define IS_LATE(fence) ((late & BITOF(fence)) != 0)
 #define MAY_ACT(w) (at[w] == MAY || (at[w] == W_SENT && (!asked2[w] || rep[w] == R_DONE)) || \
                     (at[w] == W_CLAIM && !asked2[w] && rep[w] == R_DONE) || (at[w] == W_EXT && !asked2[w]))
 
@@ -136,51 +150,49 @@ byte seen_result; /* what the first client who was told of a result was told */
 /* Lease and longest delay are over for everybody: whoever could still act has acted or never will. */
 #define QUARANTINED (!ANYONE(MAY_ACT) && NET_EMPTY)
 
-/* ---- properties, by name in the output ---- */
+/* ---- promises ---- */
 
-#define ONE_EFFECT_AT_MOST (MODE == ALO || effects == 0)
-#define SECOND_EFFECT_WAS_ANNOUNCED (MODE != ALO || effects == 0 || d.announced)
-#define NO_EFFECT_AFTER_REFUSED (d.state != REFUSED)
-#define CONFIRMED_HAS_AN_EFFECT (effects > 0)
-#define REFUSED_HAS_NO_EFFECT (effects == 0)
-#define UNKNOWN_IS_LEFT_ON_TRUE_GROUND(to) (to == CONFIRMED || effects == 0)
-#define ONLY_THE_CURRENT_FENCE_WRITES(fence_) (fence_ == m.fence)
-#define FENCE_IS_NEW(fence_) ((given & BITOF(fence_)) == 0)
-#define SENT_IS_DURABLE(fence_) ((d.sents & BITOF(fence_)) != 0)
-#define SAME_RESULT(result_) (seen_result == 0 || seen_result == result_)
+/* PROMISE: what the world sees. RULE: what the ledger does to keep it; left out with -DHARM_ONLY, so that a mutant is refuted by its harm. */
+#define PROMISE(holds, text) \
+    if \
+    :: holds \
+    :: else -> c_code { printf("broken: " text "\n"); }; assert(false) \
+    fi
+#ifdef HARM_ONLY
+#define RULE(holds, text) skip
+#else
+#define RULE(holds, text) PROMISE(holds, text)
+#endif
 
-/* A mutant that breaks a rule by definition is to be refuted by the harm it does, so the check of the rule itself is left out for it. */
-#if defined(NO_SENT) || defined(ACK_EARLY)
-#define CHECK_SENT(fence_) skip
-#else
-#define CHECK_SENT(fence_) assert(SENT_IS_DURABLE(fence_))
-#endif
-#if defined(NO_SENT) || defined(ACK_EARLY) || defined(PURGE_ACTIVE)
-#define CHECK_FENCE(fence_) skip
-#else
-#define CHECK_FENCE(fence_) assert(FENCE_IS_NEW(fence_))
-#endif
-#ifdef NO_FENCE
-#define CHECK_WRITER(fence_) skip
-#else
-#define CHECK_WRITER(fence_) assert(ONLY_THE_CURRENT_FENCE_WRITES(fence_))
-#endif
+#define CHECK_WRITER(w) RULE((has[w] == m.fence), "only the current fence writes")
 
 /* ---- ledger.c ---- */
 
+inline forget_sent()
+{
+    m.first = 0;
+    m.ambiguous = 0
+}
+
 inline intent_move(to) /* also the audit row: it is in the same transaction */
 {
-    assert(m.state != CONFIRMED || to == BURIED);
-    assert(m.state != REFUSED || to == BURIED);
+    PROMISE((m.state != CONFIRMED || to == BURIED), "confirmed stays confirmed");
+    PROMISE((m.state != REFUSED || to == BURIED), "refused stays refused");
+    RULE((m.state != UNKNOWN || to == CONFIRMED || effects == 0), "unknown is left only by one who knows");
     if
-    :: m.state == UNKNOWN -> assert(UNKNOWN_IS_LEFT_ON_TRUE_GROUND(to))
+    :: to == CONFIRMED -> PROMISE((effects > 0), "confirmed has an effect")
+    :: to == REFUSED -> PROMISE((effects == 0), "refused has no effect"); MARK(0, "refused")
+    :: to == UNKNOWN -> MARK(1, "unknown")
+    :: to == SENT -> m.sents = m.sents | BITOF(m.fence)
+    :: else
+    fi;
+    /* What the new state never asks for is cleared, so that like states look alike. */
+    if
+    :: to != CLAIMED && to != SENT -> m.two_phase = false
     :: else
     fi;
     if
-    :: to == CONFIRMED -> assert(CONFIRMED_HAS_AN_EFFECT)
-    :: to == REFUSED -> assert(REFUSED_HAS_NO_EFFECT); MARK(0, "refused")
-    :: to == UNKNOWN -> MARK(1, "unknown")
-    :: to == SENT -> m.sents = m.sents | BITOF(m.fence)
+    :: to == CONFIRMED || to == REFUSED || to == BURIED -> forget_sent()
     :: else
     fi;
     m.state = to
@@ -189,21 +201,15 @@ inline intent_move(to) /* also the audit row: it is in the same transaction */
 inline set_sent()
 {
     if
-    :: m.first == 0 -> m.first = phase + 1
+    :: MODE == IDEM && m.first == 0 -> m.first = FRESH
     :: else
     fi
-}
-
-inline forget_sent()
-{
-    m.first = 0;
-    m.ambiguous = 0
 }
 
 #ifdef NO_WINDOW
 #define RETRY_IS_DEDUPLICATED (MODE == IDEM)
 #else
-#define RETRY_IS_DEDUPLICATED (MODE == IDEM && m.first != 0 && phase + 1 == m.first)
+#define RETRY_IS_DEDUPLICATED (MODE == IDEM && m.first == FRESH)
 #endif
 
 #ifdef RETRY_AMBIGUOUS
@@ -237,10 +243,10 @@ inline lapse()
 inline reply(w, what)
 {
     rep[w] = what;
-#ifndef ACK_EARLY
+#if defined(BATCH) && !defined(ACK_EARLY)
     kept[w] = true;
 #endif
-    open = true
+    OPEN_BATCH
 }
 
 inline give_claim(w)
@@ -248,7 +254,11 @@ inline give_claim(w)
     m.fence++;
     m.two_phase = asked2[w];
     has[w] = m.fence;
-    stamp[m.fence] = phase;
+    RULE((m.fence > top), "the fence grows");
+#ifndef BATCH
+    top = m.fence;
+#endif
+    late = late & ~BITOF(m.fence);
 #ifdef NO_SENT
     intent_move(CLAIMED);
 #else
@@ -277,7 +287,7 @@ inline say_sent(w)
     :: !HELD(m) -> reply(w, R_FENCED)
     :: m.state == SENT && m.two_phase -> reply(w, R_DONE)
     :: else ->
-        CHECK_WRITER(has[w]);
+        CHECK_WRITER(w);
         m.two_phase = true;
         set_sent();
         intent_move(SENT);
@@ -291,7 +301,7 @@ inline say_confirm(w)
     :: m.state == CONFIRMED -> reply(w, (m.result == ans[w] -> R_DONE : R_FENCED))
     :: m.state == REFUSED || m.state == BURIED || m.state == ABSENT -> reply(w, R_FENCED)
     :: else ->
-        CHECK_WRITER(has[w]);
+        CHECK_WRITER(w);
         if
         :: m.state == UNKNOWN -> MARK(2, "late confirm in unknown")
         :: m.state == PENDING -> MARK(3, "late confirm in pending")
@@ -331,7 +341,7 @@ inline say_fail_none(w, final)
     :: m.state == CONFIRMED || m.state == BURIED || m.state == ABSENT -> reply(w, R_FENCED)
     :: m.state == REFUSED || (m.state == PENDING && !final) -> reply(w, R_DONE)
     :: else ->
-        CHECK_WRITER(has[w]);
+        CHECK_WRITER(w);
         fail_without_effect(final);
         reply(w, R_DONE)
     fi
@@ -343,7 +353,7 @@ inline say_fail_unknown(w)
     :: m.state == CONFIRMED || m.state == BURIED || m.state == ABSENT -> reply(w, R_FENCED)
     :: m.state == REFUSED || m.state == UNKNOWN || (m.state == PENDING && m.ambiguous != 0) -> reply(w, R_DONE)
     :: else ->
-        CHECK_WRITER(has[w]);
+        CHECK_WRITER(w);
         move_ambiguous();
         reply(w, R_DONE)
     fi
@@ -368,7 +378,7 @@ inline say_release(w)
     :: m.state != PENDING && !HELD(m) -> reply(w, R_FENCED)
     :: m.state == SENT && m.two_phase -> reply(w, R_ALREADY)
     :: else ->
-        CHECK_WRITER(has[w]);
+        CHECK_WRITER(w);
         if
         :: m.ambiguous == 0 -> forget_sent()
         :: else
@@ -394,10 +404,15 @@ inline say_release(w)
 
 inline forget_all(w)
 {
+    m.sents = m.sents & ~BITOF(has[w]); /* its SENT can matter to nobody any more; forgetting it saves states */
+    d.sents = d.sents & ~BITOF(has[w]);
+    late = (net[has[w]] == 0 -> late & ~BITOF(has[w]) : late);
     has[w] = 0;
     ans[w] = 0;
     rep[w] = R_NOTHING;
+#ifdef BATCH
     kept[w] = false;
+#endif
     told[w] = false;
     asked2[w] = false
 }
@@ -422,12 +437,11 @@ inline finish(w)
 
 inline learn(result_)
 {
-    assert(SAME_RESULT(result_));
+    PROMISE((seen_result == 0 || seen_result == result_), "everyone is told the same result");
     seen_result = result_
 }
 
 /* The answer is there, or is lost on the way. */
-#define ANSWERED(w) (rep[w] != R_NOTHING && !kept[w])
 inline receive(w)
 {
     if
@@ -436,11 +450,113 @@ inline receive(w)
     fi
 }
 
+inline hear_claim(w)
+{
+    receive(w);
+    if
+    :: rep[w] == R_DONE ->
+        top = (has[w] > top -> has[w] : top);
+#ifdef NO_SENT
+        go(w, MAY)
+#else
+        go(w, (asked2[w] -> HOLD : MAY))
+#endif
+    :: else -> give_up(w)
+    fi
+}
+
+inline hear_replay(w)
+{
+    receive(w);
+    if
+    :: rep[w] == R_DONE -> learn(has[w]); MARK(5, "replay"); has[w] = 0; finish(w)
+    :: else -> has[w] = 0; give_up(w)
+    fi
+}
+
+inline hear_sent(w)
+{
+    receive(w);
+    if
+    :: rep[w] == R_DONE -> asked2[w] = true; go(w, MAY)
+    :: rep[w] == R_LOST -> go(w, (asked2[w] -> HOLD : MAY)) /* it must not act on a `sent` of which it has not heard */
+    :: else -> give_up(w)
+    fi
+}
+
+inline hear_extend(w)
+{
+    receive(w);
+    if
+    :: rep[w] == R_DONE -> late = late & ~BITOF(has[w]); go(w, (asked2[w] -> HOLD : MAY))
+    :: else -> give_up(w)
+    fi
+}
+
+inline hear_release(w)
+{
+    receive(w);
+    if
+    :: rep[w] == R_LOST -> go(w, REL)
+    :: rep[w] == R_ALREADY -> go(w, NONE_N)
+    :: else -> give_up(w)
+    fi
+}
+
+inline hear_unknown(w)
+{
+    receive(w);
+    if
+    :: rep[w] == R_LOST -> go(w, CALLED)
+    :: else -> told[w] = true; go(w, CALLED) /* the destination may still answer */
+    fi
+}
+
+inline hear_confirm(w)
+{
+    receive(w);
+    if
+    :: rep[w] == R_LOST -> go(w, CALLED)
+    :: rep[w] == R_DONE -> learn(ans[w]); MARK(6, "confirmed"); finish(w)
+    :: else -> give_up(w)
+    fi
+}
+
+inline hear_none(w)
+{
+    receive(w);
+    if
+    :: rep[w] == R_LOST -> go(w, at[w] - 2)
+    :: else -> give_up(w)
+    fi
+}
+
+#ifdef BATCH
+#define HEAR(w, hear) skip
+#define ANSWERED(w) (rep[w] != R_NOTHING && !kept[w])
+#else
+#define HEAR(w, hear) hear(w)
+#endif
+
+inline ask_sent(w)
+{
+    at[w] = W_SENT;
+    if
+    :: IS_FENCED(w) -> reply(w, R_FENCED)
+    :: else -> say_sent(w)
+    fi;
+    HEAR(w, hear_sent)
+}
+
+/* All workers are alike: worker 0 stands for the one that is first. */
+#define MAY_CLAIM(w) (m.state == PENDING || (m.state == ABSENT && (w == 0 || top > 0)))
+
 proctype worker(byte w)
 {
 end:
     do
-    :: atomic { at[w] == IDLE && (m.state == ABSENT || m.state == PENDING) ->
+    :: atomic { at[w] == IDLE && MAY_CLAIM(w) ->
+        at[w] = W_CLAIM;
         if
         :: asked2[w] = true
         :: asked2[w] = false
@@ -449,129 +565,74 @@ end:
         :: m.state == ABSENT -> give_claim(w)
         :: else -> claim_pending(w)
         fi;
-        at[w] = W_CLAIM }
-    :: atomic { at[w] == W_CLAIM && ANSWERED(w) -> receive(w);
-        if
-        :: rep[w] == R_DONE ->
-            CHECK_FENCE(has[w]);
-            given = given | BITOF(has[w]);
-#ifdef NO_SENT
-            go(w, MAY)
-#else
-            if
-            :: asked2[w] -> go(w, HOLD)
-            :: else -> go(w, MAY)
-            fi
-#endif
-        :: else -> give_up(w)
-        fi }
-    :: atomic { at[w] == IDLE && m.state == CONFIRMED -> /* a replay */
+        HEAR(w, hear_claim) }
+    :: atomic { at[w] == IDLE && m.state == CONFIRMED ->
+        at[w] = W_READ;
         has[w] = m.result;
         reply(w, R_DONE);
-        at[w] = W_READ }
-    :: atomic { at[w] == W_READ && ANSWERED(w) -> receive(w);
-        if
-        :: rep[w] == R_DONE -> learn(has[w]); MARK(5, "replay"); finish(w)
-        :: else -> give_up(w)
-        fi }
-    :: atomic { at[w] == HOLD ->
-        if
-        :: at[w] = W_SENT;
-            if
-            :: IS_FENCED(w) -> reply(w, R_FENCED)
-            :: else -> say_sent(w)
-            fi
-        :: at[w] = REL
-        :: at[w] = NONE_N
-        :: at[w] = NONE_F
-        fi }
-    :: atomic { at[w] == W_SENT && ANSWERED(w) -> receive(w);
-        if
-        :: rep[w] == R_DONE -> asked2[w] = true; go(w, MAY)
-        :: rep[w] == R_LOST -> go(w, (asked2[w] -> HOLD : MAY))
-        :: else -> give_up(w)
-        fi }
-    :: atomic { at[w] == MAY -> CHECK_SENT(has[w]); net[has[w]]++; at[w] = CALLED }
-    :: atomic { at[w] == MAY && faults > 0 -> faults--;
-        if
-        :: at[w] = NONE_N
-        :: at[w] = NONE_F
-        fi }
-    :: atomic { at[w] == MAY && !asked2[w] -> /* it may give back what it has not begun, or say `sent` after all */
-        if
-        :: at[w] = REL
-        :: at[w] = W_SENT;
-            if
-            :: IS_FENCED(w) -> reply(w, R_FENCED)
-            :: else -> say_sent(w)
-            fi
-        fi }
-    :: atomic { MODE == IDEM && (at[w] == HOLD || (at[w] == MAY && !asked2[w])) && m.ambiguous != 0 && stamp[has[w]] != phase ->
+        HEAR(w, hear_replay) }
+    :: atomic { at[w] == HOLD -> ask_sent(w) }
+    :: d_step { at[w] == HOLD -> at[w] = REL }
+    :: d_step { at[w] == HOLD -> at[w] = NONE_N }
+    :: d_step { at[w] == HOLD -> at[w] = NONE_F }
+    :: d_step { at[w] == MAY -> RULE(((d.sents & BITOF(has[w])) != 0), "no call without a durable sent of its fence"); net[has[w]]++; at[w] = CALLED }
+    :: d_step { at[w] == MAY && faults > 0 -> faults--; at[w] = NONE_N } /* no connection */
+    :: d_step { at[w] == MAY && faults > 0 -> faults--; at[w] = NONE_F }
+    :: d_step { at[w] == MAY && !asked2[w] -> at[w] = REL } /* it may give back what it has not begun … */
+    :: atomic { at[w] == MAY && !asked2[w] -> ask_sent(w) } /* … or say `sent` after all */
+    :: atomic { MODE == IDEM && (at[w] == HOLD || (at[w] == MAY && !asked2[w])) && IS_LATE(has[w]) ->
         at[w] = W_EXT;
         if
         :: IS_FENCED(w) -> reply(w, R_FENCED)
         :: else -> say_extend(w)
-        fi }
-    :: atomic { at[w] == W_EXT && ANSWERED(w) -> receive(w);
-        if
-        :: rep[w] == R_DONE -> stamp[has[w]] = phase; go(w, (asked2[w] -> HOLD : MAY))
-        :: else -> give_up(w)
-        fi }
-    :: atomic { at[w] == REL -> at[w] = W_REL;
+        fi;
+        HEAR(w, hear_extend) }
+    :: atomic { at[w] == REL ->
+        at[w] = W_REL;
         if
         :: IS_FENCED(w) -> reply(w, R_FENCED)
         :: else -> say_release(w)
-        fi }
-    :: atomic { at[w] == W_REL && ANSWERED(w) -> receive(w);
-        if
-        :: rep[w] == R_LOST -> go(w, REL)
-        :: rep[w] == R_ALREADY -> go(w, NONE_N)
-        :: else -> give_up(w)
-        fi }
-    :: atomic { at[w] == CALLED && ans[w] == NO ->
-        if
-        :: at[w] = NONE_N
-        :: at[w] = NONE_F
-        fi }
-    :: d_step { at[w] == CALLED && ans[w] != NO && ans[w] != 0 -> at[w] = GOT }
-    :: d_step { at[w] == CALLED && ans[w] == 0 && !told[w] -> at[w] = DUNNO }
+        fi;
+        HEAR(w, hear_release) }
+    :: d_step { at[w] == CALLED && ans[w] == NO -> at[w] = NONE_N; ans[w] = 0 }
+    :: d_step { at[w] == CALLED && ans[w] == NO -> at[w] = NONE_F; ans[w] = 0 }
     :: d_step { at[w] == CALLED && ans[w] == 0 -> give_up(w) }
-    :: atomic { at[w] == DUNNO -> at[w] = W_DUNNO;
+    :: atomic { at[w] == CALLED && ans[w] == 0 && !told[w] ->
+        at[w] = W_DUNNO;
         if
         :: IS_FENCED(w) -> reply(w, R_FENCED)
         :: else -> say_fail_unknown(w)
-        fi }
-    :: atomic { at[w] == W_DUNNO && ANSWERED(w) -> receive(w);
-        if
-        :: rep[w] == R_LOST -> go(w, DUNNO)
-        :: else -> told[w] = true; go(w, CALLED) /* the destination may still answer */
-        fi }
-    :: atomic { at[w] == GOT -> at[w] = W_CONF;
+        fi;
+        HEAR(w, hear_unknown) }
+    :: atomic { at[w] == CALLED && ans[w] != NO && ans[w] != 0 ->
+        at[w] = W_CONF;
         if
         :: CONFIRM_IS_FENCED(w) -> reply(w, R_FENCED)
         :: else -> say_confirm(w)
-        fi }
-    :: atomic { at[w] == W_CONF && ANSWERED(w) -> receive(w);
-        if
-        :: rep[w] == R_LOST -> go(w, GOT)
-        :: rep[w] == R_DONE -> learn(ans[w]); MARK(6, "confirmed"); finish(w)
-        :: else -> give_up(w)
-        fi }
+        fi;
+        HEAR(w, hear_confirm) }
     :: atomic { at[w] == NONE_N || at[w] == NONE_F ->
         at[w] = at[w] + 2;
         if
         :: IS_FENCED(w) -> reply(w, R_FENCED)
         :: else -> say_fail_none(w, (at[w] == W_NONE_F))
-        fi }
-    :: atomic { (at[w] == W_NONE_N || at[w] == W_NONE_F) && ANSWERED(w) -> receive(w);
-        if
-        :: rep[w] == R_LOST -> go(w, at[w] - 2)
-        :: else -> give_up(w)
-        fi }
+        fi;
+        HEAR(w, hear_none) }
     :: d_step { at[w] != IDLE && at[w] != END && faults > 0 -> faults--; give_up(w) } /* it dies; what has left has left */
+#ifdef BATCH
+    :: atomic { at[w] == W_CLAIM && ANSWERED(w) -> hear_claim(w) }
+    :: atomic { at[w] == W_READ && ANSWERED(w) -> hear_replay(w) }
+    :: atomic { at[w] == W_SENT && ANSWERED(w) -> hear_sent(w) }
+    :: atomic { at[w] == W_EXT && ANSWERED(w) -> hear_extend(w) }
+    :: atomic { at[w] == W_REL && ANSWERED(w) -> hear_release(w) }
+    :: atomic { at[w] == W_DUNNO && ANSWERED(w) -> hear_unknown(w) }
+    :: atomic { at[w] == W_CONF && ANSWERED(w) -> hear_confirm(w) }
+    :: atomic { (at[w] == W_NONE_N || at[w] == W_NONE_F) && ANSWERED(w) -> hear_none(w) }
+#endif
     od
 }
 
+#ifdef BATCH
 #define COPY(to, from) \
     to.state = from.state; to.fence = from.fence; to.first = from.first; to.ambiguous = from.ambiguous; \
     to.two_phase = from.two_phase; to.result = from.result; to.sents = from.sents; to.announced = from.announced
@@ -610,29 +671,59 @@ end:
     od
 }
 
-#define LATE(w) (MAY_ACT(w) && stamp[has[w]] < phase)
-#define PACKET_LATE(fence_) (net[fence_] > 0 && stamp[fence_] < phase)
-#define LEASE_LATE(r) (HELD(r) && stamp[r.fence] < phase)
-/* A lease, and the longest a request can be under way after it, are shorter than a phase. */
-#define PHASE_MAY_END (!ANYONE(LATE) && !PACKET_LATE(1) && !PACKET_LATE(2) && !PACKET_LATE(3) && !LEASE_LATE(m) && !LEASE_LATE(d))
+#endif
+
+#define ACTS_LATE(w) (MAY_ACT(w) && IS_LATE(has[w]))
+#define PACKET_LATE(fence_) (net[fence_] > 0 && IS_LATE(fence_))
+#define LEASE_LATE(r) (HELD(r) && IS_LATE(r.fence))
+/* A lease, and the longest that a request can be under way after it, are shorter than a third of the window. */
+#define MAY_STRIKE (!ANYONE(ACTS_LATE) && !PACKET_LATE(1) && !PACKET_LATE(2) && !PACKET_LATE(3) && !LEASE_LATE(m) && !LEASE_LATE(d))
+
+#define OUT(fence_) (net[fence_] > 0 || (HELD(m) && m.fence == fence_) || (HELD(d) && d.fence == fence_) || \
+                     (MAY_ACT(0) && has[0] == fence_) || (MAY_ACT(1) && has[1] == fence_) || THIRD_OUT(fence_))
+#if WORKERS == 3
+#define THIRD_OUT(fence_) (MAY_ACT(2) && has[2] == fence_)
+#else
+#define THIRD_OUT(fence_) false
+#endif
+#define LATE_BIT(fence_) (OUT(fence_) -> BITOF(fence_) : 0)
+#define OLDER(first_) (first_ == FRESH -> OLD : first_)
+
+inline grow_older(key)
+{
+    key_age[key] = (key_age[key] == FRESH -> OLD : 0)
+}
+
+/* A third of the window has passed. What first left before it is past the horizon now; a key is forgotten at the second strike after it was seen. */
+inline strike()
+{
+    late = LATE_BIT(1) | LATE_BIT(2) | LATE_BIT(3);
+    m.first = OLDER(m.first);
+#ifdef BATCH
+    d.first = OLDER(d.first);
+#endif
+    grow_older(1);
+    grow_older(2);
+    grow_older(3)
+}
 
 proctype time()
 {
 end:
     do
 #ifndef NO_LAPSE
-    :: d_step { HELD(m) -> lapse(); open = true }
+    :: d_step { HELD(m) -> lapse(); OPEN_BATCH }
 #endif
-    :: d_step { (m.state == CONFIRMED || m.state == REFUSED) && !open -> intent_move(BURIED); open = true; MARK(9, "expired") }
+    :: d_step { (m.state == CONFIRMED || m.state == REFUSED) && NO_BATCH -> intent_move(BURIED); OPEN_BATCH; MARK(9, "expired") }
 #ifdef PURGE_ACTIVE
-    :: d_step { m.state != ABSENT && m.state != BURIED && !open ->
-        m.state = ABSENT; m.fence = 0; m.ambiguous = 0; m.first = 0; m.two_phase = false; m.result = 0; open = true }
+    :: d_step { m.state != ABSENT && m.state != BURIED && NO_BATCH ->
+        m.state = ABSENT; m.fence = 0; m.ambiguous = 0; m.first = 0; m.two_phase = false; m.result = 0; OPEN_BATCH }
 #endif
-    :: d_step { MODE == IDEM && m.state != ABSENT && phase < PHASES && PHASE_MAY_END -> phase++ }
+    :: d_step { MODE == IDEM && m.state != ABSENT && MAY_STRIKE -> strike() }
     od
 }
 
-#define REMEMBERED(key) (MODE == IDEM && key_at[key] != 0 && phase + 1 < key_at[key] + 2)
+#define REMEMBERED(key) (MODE == IDEM && key_age[key] != 0)
 
 inline answer_worker(fence_, what)
 {
@@ -640,7 +731,7 @@ inline answer_worker(fence_, what)
     do
     :: j < WORKERS ->
         if
-        :: has[j] == fence_ && (at[j] == CALLED || at[j] == DUNNO || at[j] == W_DUNNO) -> ans[j] = what
+        :: has[j] == fence_ && (at[j] == CALLED || at[j] == W_DUNNO) -> ans[j] = what
         :: else
         fi;
         j++
@@ -651,14 +742,14 @@ inline answer_worker(fence_, what)
 
 inline act(fence_)
 {
-    assert(ONE_EFFECT_AT_MOST);
-    assert(SECOND_EFFECT_WAS_ANNOUNCED);
-    assert(NO_EFFECT_AFTER_REFUSED);
+    PROMISE((MODE == ALO || effects == 0), "one effect at most");
+    PROMISE((MODE != ALO || effects == 0 || d.announced), "a second effect was announced");
+    PROMISE((d.state != REFUSED), "no effect after refused");
     if
     :: effects == 0 -> effects = 1
     :: else -> effects = 2; MARK(10, "announced second effect")
     fi;
-    key_at[KEY(fence_)] = phase + 1;
+    key_age[KEY(fence_)] = (MODE == IDEM -> FRESH : 0);
     key_result[KEY(fence_)] = fence_;
     answer_worker(fence_, fence_)
 }
@@ -710,15 +801,15 @@ proctype looker()
 {
 end:
     do
-    :: d_step { m.state == UNKNOWN && !open && MAY_LOOK && effects > 0 ->
+    :: d_step { m.state == UNKNOWN && NO_BATCH && MAY_LOOK && effects > 0 ->
         m.result = key_result[KEY(m.fence)];
         intent_move(CONFIRMED);
-        open = true;
+        OPEN_BATCH;
         MARK(12, "looked: it happened") }
-    :: d_step { m.state == UNKNOWN && !open && MAY_LOOK && effects == 0 ->
+    :: d_step { m.state == UNKNOWN && NO_BATCH && MAY_LOOK && effects == 0 ->
         forget_sent();
         intent_move(PENDING);
-        open = true;
+        OPEN_BATCH;
         MARK(13, "looked: it did not happen") }
     od
 }
@@ -731,7 +822,9 @@ init
 #if WORKERS == 3
         run worker(2);
 #endif
+#ifdef BATCH
         run writer();
+#endif
         run time();
         run destination();
         run looker()

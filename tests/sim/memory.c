@@ -1,0 +1,426 @@
+/*
+ * memory: the ledger's tables as arrays, behind the same store interface. It knows the queries of the write path by name and does what their SQL
+ * says; `sim --tier sqlite` and the unit tests run the SQL itself. Committed rows survive the process; a process that dies inside a transaction
+ * loses it; one that dies in COMMIT has committed or not.
+ */
+#include <stdlib.h>
+
+#include "sim.h"
+
+#define ROWS_MAX 64
+#define LOG_MAX 4096
+
+struct tables {
+    struct row_intent intents[ROWS_MAX];
+    size_t intent_count;
+    struct q_tombstone_add tombstones[ROWS_MAX];
+    size_t tombstone_count;
+    struct q_meta_put meta[8];
+    size_t meta_count;
+    struct q_lane_put lane;
+    bool has_lane;
+    size_t decision_count, body_count; /* of the append-only arrays below */
+};
+
+struct memory {
+    struct sim *sim;
+    struct tables now, committed;
+    struct row_decision decisions[LOG_MAX];
+    struct q_body_add bodies[LOG_MAX];
+};
+
+struct memory_store {
+    struct store store;
+    struct memory *memory;
+};
+
+static struct memory *of(struct store *store)
+{
+    return ((struct memory_store *)store)->memory;
+}
+
+static enum status gone(struct why *why)
+{
+    return why_set(why, BROKEN, "the process is dead");
+}
+
+static enum status memory_begin(struct store *store, struct why *why)
+{
+    if (sim_dies_here(of(store)->sim))
+        return gone(why);
+    of(store)->now = of(store)->committed;
+    return OK;
+}
+
+static void memory_rollback(struct store *store)
+{
+    of(store)->now = of(store)->committed;
+}
+
+static enum status memory_commit(struct store *store, struct why *why)
+{
+    struct memory *memory = of(store);
+    struct sim *sim = memory->sim;
+    if (sim->dead)
+        return gone(why);
+    if (sim_chance(sim, sim->mix.full)) {
+        mark(MARK_STORAGE_FULL);
+        return why_set(why, FULL, "the disk is full");
+    }
+    bool dies = sim_dies_here(sim);
+    if (dies && sim_below(sim, 2)) {
+        mark(MARK_CRASH_IN_COMMIT);
+        return gone(why);
+    }
+    memory->committed = memory->now;
+    if (dies) {
+        mark(MARK_CRASH_LOST_REPLY);
+        return gone(why);
+    }
+    return OK;
+}
+
+/* ---- rows are copied in, so that they outlive the caller's memory ---- */
+
+static void keep_columns(struct memory *memory, const struct query_column *columns, size_t count, void *row)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct bytes *bytes = (struct bytes *)((char *)row + columns[i].offset);
+        if (columns[i].type != COLUMN_INT && bytes->at != NULL)
+            *bytes = arena_dup(&memory->sim->arena, *bytes);
+    }
+}
+
+static struct row_intent *find_intent(struct tables *tables, struct bytes h, int64_t id)
+{
+    for (size_t i = 0; i < tables->intent_count; i++) {
+        struct row_intent *row = &tables->intents[i];
+        if (row->id == id || (h.at != NULL && bytes_eq(row->h, h)))
+            return row;
+    }
+    return NULL;
+}
+
+/* ---- the queries ---- */
+
+struct running {
+    struct memory *memory;
+    store_row_fn *on_row;
+    void *ctx;
+    int64_t changed;
+    struct why *why;
+};
+
+typedef enum status run_fn(struct running *running, const void *params);
+
+static enum status give(struct running *running, const void *row)
+{
+    return running->on_row != NULL ? running->on_row(running->ctx, row, running->why) : OK;
+}
+
+static enum status run_intent_look(struct running *running, const void *params)
+{
+    const struct q_intent_look *look = params;
+    const struct row_intent *row = find_intent(&running->memory->now, look->h, look->id);
+    return row != NULL ? give(running, row) : OK;
+}
+
+static enum status run_intent_get(struct running *running, const void *params)
+{
+    const struct q_intent_get *get = params;
+    const struct row_intent *row = find_intent(&running->memory->now, BYTES_NONE, get->id);
+    return row != NULL && bytes_eq(row->space, get->space) ? give(running, row) : OK;
+}
+
+static enum status run_intent_add(struct running *running, const void *params)
+{
+    struct tables *tables = &running->memory->now;
+    struct row_intent row = *(const struct row_intent *)params;
+    if (find_intent(tables, row.h, row.id) != NULL)
+        return why_set(running->why, CONFLICT, "the key exists");
+    ASSERT(tables->intent_count < ROWS_MAX);
+    keep_columns(running->memory, INTENT_ADD.params, INTENT_ADD.param_count, &row);
+    tables->intents[tables->intent_count++] = row;
+    running->changed++;
+    return OK;
+}
+
+/* Copies the columns of the change by name, as the UPDATE does. */
+static enum status run_intent_change(struct running *running, const void *params)
+{
+    struct row_intent_change change = *(const struct row_intent_change *)params;
+    struct row_intent *row = find_intent(&running->memory->now, BYTES_NONE, change.id);
+    if (row == NULL)
+        return OK;
+    keep_columns(running->memory, INTENT_CHANGE.params, INTENT_CHANGE.param_count, &change);
+    for (size_t i = 0; i < INTENT_CHANGE.param_count; i++) {
+        const struct query_column *from = &INTENT_CHANGE.params[i];
+        for (size_t n = 0; n < INTENT_ADD.param_count; n++)
+            if (strcmp(INTENT_ADD.params[n].name, from->name) == 0)
+                memcpy((char *)row + INTENT_ADD.params[n].offset, (const char *)&change + from->offset,
+                       from->type == COLUMN_INT ? sizeof(int64_t) : sizeof(struct bytes));
+    }
+    running->changed++;
+    return OK;
+}
+
+static enum status run_intent_drop(struct running *running, const void *params)
+{
+    struct tables *tables = &running->memory->now;
+    struct row_intent *row = find_intent(tables, BYTES_NONE, ((const struct q_intent_drop *)params)->id);
+    if (row != NULL)
+        *row = tables->intents[--tables->intent_count];
+    return OK;
+}
+
+static enum status find_due(struct running *running, const void *params, bool lapsed)
+{
+    const struct q_intent_lapsed *find = params;
+    struct tables *tables = &running->memory->now;
+    for (size_t i = 0; i < tables->intent_count; i++) {
+        int64_t at = lapsed ? tables->intents[i].lease_until : tables->intents[i].expires;
+        struct r_intent_lapsed row = {tables->intents[i].id};
+        if (at > 0 && at <= find->now)
+            TRY(give(running, &row));
+    }
+    return OK;
+}
+
+static enum status run_intent_lapsed(struct running *running, const void *params)
+{
+    return find_due(running, params, true);
+}
+
+static enum status run_intent_expired(struct running *running, const void *params)
+{
+    return find_due(running, params, false);
+}
+
+static enum status run_body_add(struct running *running, const void *params)
+{
+    struct memory *memory = running->memory;
+    struct q_body_add row = *(const struct q_body_add *)params;
+    ASSERT(memory->now.body_count < LOG_MAX);
+    keep_columns(memory, BODY_ADD.params, BODY_ADD.param_count, &row);
+    memory->bodies[memory->now.body_count++] = row;
+    return OK;
+}
+
+static enum status run_body_get(struct running *running, const void *params)
+{
+    struct memory *memory = running->memory;
+    for (size_t i = 0; i < memory->now.body_count; i++) {
+        struct r_body_get row = {memory->bodies[i].id, memory->bodies[i].bytes};
+        if (row.id == ((const struct q_body_get *)params)->id)
+            return give(running, &row);
+    }
+    return OK;
+}
+
+static enum status run_nothing(struct running *running, const void *params)
+{
+    (void)running, (void)params;
+    return OK;
+}
+
+static enum status run_tombstone_get(struct running *running, const void *params)
+{
+    struct tables *tables = &running->memory->now;
+    for (size_t i = 0; i < tables->tombstone_count; i++) {
+        const struct q_tombstone_add *stone = &tables->tombstones[i];
+        struct r_tombstone_get row = {stone->h, stone->state, stone->settled};
+        if (bytes_eq(stone->h, ((const struct q_tombstone_get *)params)->h))
+            return give(running, &row);
+    }
+    return OK;
+}
+
+static enum status run_tombstone_add(struct running *running, const void *params)
+{
+    struct tables *tables = &running->memory->now;
+    struct q_tombstone_add row = *(const struct q_tombstone_add *)params;
+    ASSERT(tables->tombstone_count < ROWS_MAX);
+    keep_columns(running->memory, TOMBSTONE_ADD.params, TOMBSTONE_ADD.param_count, &row);
+    tables->tombstones[tables->tombstone_count++] = row;
+    return OK;
+}
+
+static enum status run_meta_get(struct running *running, const void *params)
+{
+    struct tables *tables = &running->memory->now;
+    for (size_t i = 0; i < tables->meta_count; i++) {
+        struct r_meta_get row = {tables->meta[i].value};
+        if (bytes_eq(tables->meta[i].name, ((const struct q_meta_get *)params)->name))
+            return give(running, &row);
+    }
+    return OK;
+}
+
+static enum status run_schema_version(struct running *running, const void *params)
+{
+    (void)params;
+    struct q_meta_get get = {BYTES("schema")};
+    return run_meta_get(running, &get);
+}
+
+static enum status run_meta_put(struct running *running, const void *params)
+{
+    struct tables *tables = &running->memory->now;
+    struct q_meta_put row = *(const struct q_meta_put *)params;
+    keep_columns(running->memory, META_PUT.params, META_PUT.param_count, &row);
+    for (size_t i = 0; i < tables->meta_count; i++) {
+        if (bytes_eq(tables->meta[i].name, row.name)) {
+            tables->meta[i] = row;
+            return OK;
+        }
+    }
+    tables->meta[tables->meta_count++] = row;
+    return OK;
+}
+
+static enum status run_lane_get(struct running *running, const void *params)
+{
+    const struct q_lane_put *lane = &running->memory->now.lane;
+    struct r_lane_get row = {lane->seq, lane->id, lane->run, lane->hash};
+    bool found = running->memory->now.has_lane && lane->lane == ((const struct q_lane_get *)params)->lane;
+    return found ? give(running, &row) : OK;
+}
+
+static enum status run_lane_list(struct running *running, const void *params)
+{
+    (void)params;
+    const struct q_lane_put *lane = &running->memory->now.lane;
+    struct r_lane_list row = {lane->lane, lane->seq, lane->id, lane->run, lane->hash};
+    return running->memory->now.has_lane ? give(running, &row) : OK;
+}
+
+static enum status run_lane_put(struct running *running, const void *params)
+{
+    running->memory->now.lane = *(const struct q_lane_put *)params;
+    running->memory->now.has_lane = true;
+    keep_columns(running->memory, LANE_PUT.params, LANE_PUT.param_count, &running->memory->now.lane);
+    return OK;
+}
+
+static enum status run_decision_add(struct running *running, const void *params)
+{
+    struct memory *memory = running->memory;
+    struct row_decision row = *(const struct row_decision *)params;
+    ASSERT(memory->now.decision_count < LOG_MAX);
+    keep_columns(memory, DECISION_ADD.params, DECISION_ADD.param_count, &row);
+    memory->decisions[memory->now.decision_count++] = row;
+    return OK;
+}
+
+static enum status run_decision_list(struct running *running, const void *params)
+{
+    const struct q_decision_list_intent *list = params;
+    struct memory *memory = running->memory;
+    for (size_t i = 0; i < memory->now.decision_count; i++)
+        if (memory->decisions[i].intent == list->intent && memory->decisions[i].id > list->after)
+            TRY(give(running, &memory->decisions[i]));
+    return OK;
+}
+
+static enum status run_decision_chain(struct running *running, const void *params)
+{
+    const struct q_decision_chain *chain = params;
+    struct memory *memory = running->memory;
+    int64_t left = chain->most;
+    for (size_t i = 0; i < memory->now.decision_count && left > 0; i++) {
+        if (memory->decisions[i].id <= chain->after || memory->decisions[i].lane != chain->lane)
+            continue;
+        TRY(give(running, &memory->decisions[i]));
+        left--;
+    }
+    return OK;
+}
+
+static const struct {
+    const struct query *query;
+    run_fn *run;
+} known[] = {
+    {&INTENT_LOOK, run_intent_look},
+    {&INTENT_ADD, run_intent_add},
+    {&INTENT_CHANGE, run_intent_change},
+    {&INTENT_LAPSED, run_intent_lapsed},
+    {&INTENT_EXPIRED, run_intent_expired},
+    {&INTENT_DROP, run_intent_drop},
+    {&INTENT_GET, run_intent_get},
+    {&BODY_ADD, run_body_add},
+    {&BODY_GET, run_body_get},
+    {&BODY_DROP, run_nothing},
+    {&TOMBSTONE_GET, run_tombstone_get},
+    {&TOMBSTONE_ADD, run_tombstone_add},
+    {&TOMBSTONE_DROP, run_nothing},
+    {&META_GET, run_meta_get},
+    {&META_PUT, run_meta_put},
+    {&SCHEMA_VERSION_GET, run_schema_version},
+    {&LANE_GET, run_lane_get},
+    {&LANE_LIST, run_lane_list},
+    {&LANE_PUT, run_lane_put},
+    {&DECISION_ADD, run_decision_add},
+    {&DECISION_LIST_INTENT, run_decision_list},
+    {&DECISION_CHAIN, run_decision_chain},
+};
+
+static run_fn *find_run(const struct query *query)
+{
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (known[i].query == query)
+            return known[i].run;
+    return NULL;
+}
+
+static enum status memory_run(struct store *store, const struct query *query, const void *params, size_t count, store_row_fn *on_row,
+                              void *ctx, int64_t *ret_changed, struct why *why)
+{
+    struct memory *memory = of(store);
+    if (sim_dies_here(memory->sim))
+        return gone(why);
+    run_fn *run = find_run(query);
+    ASSERT(run != NULL);
+    struct running running = {memory, on_row, ctx, 0, why};
+    for (size_t i = 0; i < count; i++)
+        TRY(run(&running, params != NULL ? (const char *)params + i * query->param_size : NULL));
+    *ret_changed = running.changed;
+    return OK;
+}
+
+static enum status memory_script(struct store *store, const char *text, struct why *why)
+{
+    (void)text;
+    return sim_dies_here(of(store)->sim) ? gone(why) : OK;
+}
+
+static void memory_close(struct store *store)
+{
+    memory_rollback(store);
+    free(store);
+}
+
+static const struct store_ops memory_ops = {
+    memory_begin, memory_commit, memory_rollback, memory_run, memory_script, memory_close,
+};
+
+/* The arrays are large and mostly untouched: one block serves all histories. */
+struct memory *memory_new(struct sim *sim)
+{
+    static struct memory memory;
+    memory.sim = sim;
+    memory.now = memory.committed = (struct tables){0};
+    return &memory;
+}
+
+enum status memory_open(struct memory *memory, struct store **ret_store, struct why *why)
+{
+    if (sim_dies_here(memory->sim))
+        return gone(why);
+    memory->now = memory->committed;
+    struct memory_store *store = calloc(1, sizeof *store);
+    ASSERT(store != NULL);
+    store->store = (struct store){.ops = &memory_ops, .kind = STORE_SQLITE};
+    store->memory = memory;
+    *ret_store = &store->store;
+    return OK;
+}

@@ -1,0 +1,184 @@
+/*
+ * sim: a whole world in one thread. The real ledger, engine and store run on a clock, a disk, a network and providers that the simulator owns;
+ * one seed makes one history, bit for bit the same every time. See README.md for how to add an actor, a provider or an invariant.
+ *
+ *   world.c     time, randomness, the queue of events; the daemon's life: start, crash, restart
+ *   memory.c    the store in memory: fast; a crash loses what was not committed
+ *   disk.c      SQLite on a simulated disk: torn writes, lost writes, failed fsync, full disk, crash at any operation
+ *   holders.c   clients that claim, act, confirm, retry, pause, die; the operator who resolves what is unknown
+ *   provider.c  the outside: counts effects; deduplicates or not; loses and delays
+ *   judge.c     the invariants
+ *   main.c      the command line, marks, mutants
+ */
+#ifndef SEMEL_TESTS_SIM_SIM_H
+#define SEMEL_TESTS_SIM_SIM_H
+
+#include "base/when.h"
+#include "engine/engine.h"
+
+#define KEYS_MAX 3
+#define HOLDERS_MAX 4
+#define EVENTS_MAX 4096
+#define CALLS_MAX 256
+
+#define LEASE_US (200 * WHEN_MS)
+#define NET_DELAY_MAX_US (60 * WHEN_MS)
+#define PAUSE_MAX_US (40 * WHEN_MS)
+#define LATE_MAX_US (NET_DELAY_MAX_US + PAUSE_MAX_US) /* B: from the holder's last check to the last possible arrival */
+#define QUARANTINE_US (LEASE_US + LATE_MAX_US)
+#define WINDOW_US (3 * WHEN_SECOND)
+#define KEEP_US (1500 * WHEN_MS)
+#define ATTEMPTS_MAX 6
+#define FAULTS_END_US (5 * WHEN_SECOND)
+#define END_US (9 * WHEN_SECOND)
+
+/* What a run has to have seen at least once; otherwise it proved nothing. */
+#define MARKS(X)                                                                                                                  \
+    X(PROCEED) X(REPLAY) X(IN_PROGRESS) X(WAITED) X(UNKNOWN) X(KEY_REUSED) X(FENCED) X(REFUSED) X(TAKEOVER) X(LAPSE_BEFORE_SENT)  \
+    X(LAPSE_AFTER_SENT) X(DEDUPLICATED) X(ANNOUNCED_DUPLICATE) X(LATE_CONFIRM) X(RESOLVED_HAPPENED) X(RESOLVED_DID_NOT)           \
+    X(CRASH) X(CRASH_IN_COMMIT) X(CRASH_LOST_REPLY) X(CRASH_AT_BOOT) X(CLOCK_JUMP) X(OUTAGE) X(ZOMBIE) X(EXPIRED) X(HORIZON)      \
+    X(STORAGE_FULL) X(CONFIRM_AGAIN) X(EXTENDED) X(RELEASED)
+#define MARKS_SQLITE(X) X(TORN) X(FSYNC_FAILED) X(LOST_WRITES)
+#define MARK_ENUM(name) MARK_##name,
+enum mark { MARKS(MARK_ENUM) MARK_SHARED_COUNT, MARK_LAST = MARK_SHARED_COUNT - 1, MARKS_SQLITE(MARK_ENUM) MARK_COUNT };
+extern uint64_t marks[MARK_COUNT];
+static inline void mark(enum mark which)
+{
+    marks[which]++;
+}
+
+enum tier { TIER_MEMORY, TIER_SQLITE };
+enum provider_kind { PROVIDER_IDEMPOTENT, PROVIDER_AT_MOST_ONCE, PROVIDER_AT_LEAST_ONCE, PROVIDER_KINDS };
+
+struct sim;
+struct memory;
+struct disk;
+
+struct event {
+    int64_t at_us;
+    uint64_t seq;
+    void (*run)(struct sim *sim, void *arg);
+    void *arg;
+};
+
+/* How nasty this history is; drawn from the seed. Chances are in a thousand. */
+struct mix {
+    int request_lost, reply_lost, crash_per_step, crash_in_store, crash_at_boot, holder_dies, holder_pauses, provider_lost, provider_slow, provider_says_no,
+        provider_doubles, jump, outage, full, fsync_fails, other_contents, wait, one_phase, extend, release, machine_reboots;
+};
+
+/* One key and all that is known about it from outside. */
+struct key {
+    char text[16];
+    enum provider_kind kind;
+    int effects;           /* that happened at the provider */
+    int64_t first_effect_us;
+    bool announced;        /* the audit said that a duplicate may follow */
+    bool confirmed_seen;   /* some client was told that it is confirmed */
+    char result[64];       /* with this */
+    int contents;          /* which contents were positively answered: -1 none yet */
+    int64_t fence_seen;    /* the greatest fence that was given out */
+    int64_t intent;
+    bool accepted;         /* a client was told that it is known */
+    int64_t last_send_us;  /* when something last could have left for the provider */
+    int64_t settled_us;    /* true time at which the daemon settled it, when known */
+    bool unknown_seen;
+    int64_t fence_unknown; /* as the answer said */
+    struct {
+        char downstream[64];
+        int64_t at_us;
+        char result[64];
+    } remembered[8];       /* the provider's own memory of keys */
+    int remembered_count;
+};
+
+struct holder {
+    int number;
+    struct key *key;
+    int contents;
+    uint64_t life;         /* grows when it dies: replies to an earlier life are ignored */
+    uint64_t asked;        /* the request it waits for */
+    bool busy;
+    int64_t intent, fence;
+    char downstream[64];
+    char result[64];
+    int64_t deadline_us;   /* own monotonic: no sending after this */
+    bool two_phase;
+    int tries;
+};
+
+struct sim {
+    struct env env; /* first */
+    uint64_t seed, random;
+    enum tier tier;
+    struct mix mix;
+    int64_t now_us;        /* true time */
+    int64_t wall_skew_us, boot_origin_us;
+    struct event events[EVENTS_MAX];
+    size_t event_count;
+    uint64_t event_seq;
+
+    struct engine *engine; /* NULL while it is down */
+    bool dead;             /* the process died in the middle of something */
+    uint64_t daemon_life;
+    struct engine_command *inbox; /* arrived, not yet stepped */
+    bool step_planned;
+    int64_t wake_us;
+    struct memory *memory;
+    struct disk *disk;
+    int store_countdown;   /* operations until the process dies; 0 never */
+    bool quiet;            /* no more faults */
+
+    struct key keys[KEYS_MAX];
+    int key_count;
+    struct holder holders[HOLDERS_MAX];
+    int holder_count;
+
+    struct arena arena;    /* everything of this history */
+    bool trace;
+    char violation[512];
+    uint64_t steps, commands;
+};
+
+/* ---- world.c ---- */
+uint64_t sim_random(struct sim *sim);
+int64_t sim_below(struct sim *sim, int64_t limit);
+bool sim_chance(struct sim *sim, int in_a_thousand); /* false once it is quiet */
+void sim_at(struct sim *sim, int64_t after_us, void (*run)(struct sim *, void *), void *arg);
+void sim_say(struct sim *sim, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void sim_violated(struct sim *sim, const char *invariant, const char *format, ...) __attribute__((format(printf, 3, 4)));
+void sim_send(struct sim *sim, struct engine_command *command); /* towards the daemon; may get lost */
+void sim_crash(struct sim *sim, const char *how);
+bool sim_run(struct sim *sim, uint64_t seed, enum tier tier, bool trace); /* false when an invariant was violated */
+/* Called by the stores at every operation: true when the process dies here. */
+bool sim_dies_here(struct sim *sim);
+
+/* ---- memory.c ---- */
+struct memory *memory_new(struct sim *sim);
+enum status memory_open(struct memory *memory, struct store **ret_store, struct why *why);
+
+/* ---- disk.c ---- */
+struct disk *disk_new(struct sim *sim);
+void disk_free(struct disk *disk);
+enum status disk_open(struct disk *disk, struct store **ret_store, struct why *why);
+void disk_power_loss(struct disk *disk, bool machine); /* the process, or the whole machine, is gone */
+
+/* ---- holders.c ---- */
+void holder_start(struct sim *sim, void *holder);
+void holder_answered(struct sim *sim, struct engine_command *command);
+void operator_looks(struct sim *sim, void *none);
+
+/* ---- provider.c ---- */
+enum call_outcome { CALL_DONE, CALL_REFUSED, CALL_SILENT };
+/* The holder sends; `done` is told later, or never. */
+void provider_call(struct sim *sim, struct holder *holder, void (*done)(struct sim *, struct holder *, enum call_outcome, const char *result));
+
+/* ---- judge.c ---- */
+void judge_answer(struct sim *sim, struct holder *holder, const struct engine_command *command);
+void judge_send(struct sim *sim, struct holder *holder);
+void judge_processed(struct sim *sim, const struct engine_command *command); /* also when the reply is lost */
+void judge_effect(struct sim *sim, struct key *key);
+void judge_boot(struct sim *sim);
+void judge_end(struct sim *sim);
+
+#endif
