@@ -298,12 +298,12 @@ static enum status configure(struct sqlite_store *sqlite, enum store_access acce
 {
     sqlite3_extended_result_codes(sqlite->db, 1);
     sqlite3_busy_timeout(sqlite->db, 5000);
+    if (file->exclusive) /* before anything is read */
+        TRY(execute(sqlite, "PRAGMA locking_mode=EXCLUSIVE", why));
     TRY(execute(sqlite, "PRAGMA trusted_schema=OFF", why));
     TRY(execute(sqlite, access == STORE_WRITE ? "PRAGMA cache_size=-65536" : "PRAGMA cache_size=-8192", why));
     if (access == STORE_READ)
         return execute(sqlite, "PRAGMA query_only=ON", why);
-    if (file->exclusive)
-        TRY(execute(sqlite, "PRAGMA locking_mode=EXCLUSIVE", why));
     TRY(execute(sqlite, "PRAGMA journal_mode=WAL", why));
     TRY(execute(sqlite,
                 MUTANT(SYNC_NORMAL) ? "PRAGMA synchronous=NORMAL"

@@ -49,7 +49,7 @@ class House:
 
     def __init__(self, directory, request):
         self.directory, self.request = directory, request
-        self.daemons, self.clients = [], []
+        self.daemons, self.clients, self.databases = [], [], []
 
     def make(self, storage="sqlite", policy=None, name=None, **options):
         """A daemon that is not started yet. `policy` is text."""
@@ -58,8 +58,9 @@ class House:
             path = self.directory / f"{name}.yaml"
             path.write_text(policy)
             options["policy"] = path
-        if storage == "postgres":
-            options.setdefault("db", self.request.getfixturevalue("postgres").database())
+        if storage == "postgres" and "db" not in options:
+            self.databases.append(self.request.getfixturevalue("postgres").database())
+            options["db"] = self.databases[-1]
         daemon = Semel(options.pop("data", None) or self.directory / name, **options)
         self.daemons.append(daemon)
         return daemon
@@ -77,6 +78,8 @@ class House:
             client.close()
         for daemon in self.daemons:
             daemon.end()
+        while self.databases:
+            self.request.getfixturevalue("postgres").drop(self.databases.pop())
 
 
 @pytest.fixture

@@ -176,12 +176,17 @@ class Postgres:
     def stop(self, mode="fast"):
         self._run(self.bin / "pg_ctl", "-D", self.dir / "data", "-m", mode, "-w", "stop", check=False)
 
+    def sql(self, text):
+        self._run(self.bin / "psql", "-qX", "-h", "127.0.0.1", "-p", str(self.port), "-U", "postgres", "-c", text)
+
     def database(self):
         """The URL of a new, empty database."""
         self.count += 1
-        name = f"semel_{self.count}"
-        self._run(self.bin / "createdb", "-h", "127.0.0.1", "-p", str(self.port), "-U", "postgres", name)
-        return f"postgres://postgres@127.0.0.1:{self.port}/{name}"
+        self.sql(f"CREATE DATABASE semel_{self.count}")
+        return f"postgres://postgres@127.0.0.1:{self.port}/semel_{self.count}"
+
+    def drop(self, url):
+        self.sql(f"DROP DATABASE IF EXISTS {url.rsplit('/', 1)[1]} WITH (FORCE)")
 
     def remove(self):
         self.stop("immediate")

@@ -29,22 +29,32 @@ static struct digits digits_of(const char *text)
     return digits;
 }
 
-static double round_trip(double number, int digits, char *ret, size_t size)
+/* The nearest decimal of so many digits, moved by `step` in its last digit. */
+static double near_decimal(double number, int digits, int step, char *ret, size_t size)
 {
-    snprintf(ret, size, "%.*e", digits - 1, number);
+    char text[64];
+    snprintf(text, sizeof text, "%.*e", digits - 1, fabs(number));
+    unsigned long long mantissa = 0;
+    const char *at = text;
+    for (; *at != 'e'; at++)
+        if (*at != '.')
+            mantissa = mantissa * 10 + (unsigned long long)(*at - '0');
+    long exponent = strtol(at + 1, NULL, 10) - (digits - 1);
+    snprintf(ret, size, "%llue%ld", mantissa + (unsigned long long)step, exponent);
     return strtod(ret, NULL);
 }
 
+/* Doubles below a power of two lie closer together than above it, so the nearest decimal is not the only one to try. */
 static void check_shortest(double number, const char *text)
 {
-    char rounded[64];
+    char decimal[64];
     struct digits digits = digits_of(text);
     ASSERT(digits.count >= 1);
     ASSERT(digits.count <= 17);
-    if (digits.count > 1)
-        ASSERT(round_trip(number, digits.count - 1, rounded, sizeof rounded) != number);
-    if (round_trip(number, digits.count, rounded, sizeof rounded) == number)
-        ASSERT(strcmp(digits_of(rounded).at, digits.at) == 0);
+    for (int step = -1; step <= 1 && digits.count > 1; step++)
+        ASSERT(near_decimal(number, digits.count - 1, step, decimal, sizeof decimal) != fabs(number));
+    if (near_decimal(number, digits.count, 0, decimal, sizeof decimal) == fabs(number))
+        ASSERT(strcmp(digits_of(decimal).at, digits.at) == 0);
 }
 
 static void check_form(struct bytes text, struct arena *arena)

@@ -28,7 +28,7 @@ PACKAGES = ["sqlite3", "libcrypto", "icu-uc", "icu-i18n", "yaml-0.1"]
 SOURCES = ["src/base/*.c", "src/env/*.c", "src/store/*.c", "src/audit/*.c", "src/ledger/*.c", "src/fingerprint/*.c", "src/policy/*.c",
            "src/access/*.c", "src/http/parse.c", "src/http/chunks.c"]
 
-# Per target: the longest input worth trying, folders of public suites to start from, dictionaries.
+# Per target: the longest input worth trying, folders of public suites to start from, a public dictionary (used unless TARGET.dict exists).
 HTTP_DICTIONARY = "protocol/fuzz-dicts/projects_nginx_fuzz_http_request_fuzzer.dict"
 JSON_DICTIONARY = "protocol/fuzz-dicts/projects_json_parse_afl_fuzzer.dict"
 JSON_SUITES = ["protocol/json-testsuite/test_parsing", "protocol/json-testsuite/test_transform",
@@ -60,17 +60,22 @@ def run(command, **options):
 # ---- building ----
 
 def generate(build):
-    """The files that the build makes from SQL and migrations; the same programs that meson calls."""
-    out = build / "generated"
-    out.mkdir(parents=True, exist_ok=True)
+    """The files that the build makes from SQL and migrations; the same programs that meson calls. What did not change is left alone."""
+    out, new = build / "generated", build / "generated.new"
+    for folder in (out, new):
+        folder.mkdir(parents=True, exist_ok=True)
     text = (ROOT / "meson.build").read_text()
     sql = re.search(r"custom_target\('queries',\s*input: files\(([^)]*)\)", text).group(1)
-    run([sys.executable, ROOT / "tools/queries.py", out / "queries.h", out / "queries.c",
+    run([sys.executable, ROOT / "tools/queries.py", new / "queries.h", new / "queries.c",
          *[ROOT / name for name in re.findall(r"'([^']+)'", sql)]])
     arguments = [f"openapi={ROOT / 'src/api/openapi.json'}"]
     for name in re.findall(r"'([^']+)'", re.search(r"migrations = \[([^\]]*)\]", text).group(1)):
         arguments += [f"migrations_{kind}={ROOT / 'migrations' / kind / name}" for kind in ("sqlite", "postgres")]
-    run([sys.executable, ROOT / "tools/embed.py", out / "embedded.c", out / "embedded.h", *arguments])
+    run([sys.executable, ROOT / "tools/embed.py", new / "embedded.c", new / "embedded.h", *arguments])
+    for path in new.iterdir():
+        old = out / path.name
+        if not old.exists() or old.read_bytes() != path.read_bytes():
+            shutil.copyfile(path, old)
     return [out / "queries.c", out / "embedded.c"]
 
 
@@ -137,11 +142,10 @@ def fuzz(name, build, seconds):
     grown = build / "corpus" / name
     grown.mkdir(parents=True, exist_ok=True)
     (build / "crashes").mkdir(exist_ok=True)
-    options = [f"-max_total_time={seconds}", f"-max_len={size_max}", "-print_final_stats=0"]
-    options += [f"-dict={path}" for path in data_paths([dictionary] if dictionary else [])]
+    options = [f"-max_total_time={seconds}", f"-max_len={size_max}"]
     own = HERE / f"{name}.dict"
-    if own.exists():
-        options = [option for option in options if not option.startswith("-dict=")] + [f"-dict={own}"]
+    dictionaries = [own] if own.exists() else data_paths([dictionary] if dictionary else [])
+    options += [f"-dict={path}" for path in dictionaries]
     command = fuzzer(name, build, *options, grown, HERE / "corpus" / name, *data_paths(suites))
     done = subprocess.run([str(part) for part in command], capture_output=True, text=True, errors="replace", env=ENVIRONMENT)
     report(name, build, done.stdout + done.stderr, done.returncode != 0)
@@ -163,19 +167,22 @@ def replay(name, build, _seconds):
 
 
 def minimise(name, build, _seconds):
-    """The smallest inputs that reach everything reached so far, at most so many and so large, named by their contents."""
+    """Adds to the corpus inputs that reach what it does not reach yet: a spread over their sizes, as many as it may hold."""
     kept, merged = HERE / "corpus" / name, build / "merged" / name
     shutil.rmtree(merged, ignore_errors=True)
-    merged.mkdir(parents=True)
+    shutil.copytree(kept, merged)
     (build / "crashes").mkdir(exist_ok=True)
-    seeds = [path for path in (kept, build / "corpus" / name) if path.exists()]
+    (build / "corpus" / name).mkdir(parents=True, exist_ok=True)
     size_max = min(TARGETS[name][0], CORPUS_FILE_SIZE_MAX)
-    done = subprocess.run([str(part) for part in fuzzer(name, build, "-merge=1", f"-max_len={size_max}", merged, *seeds)],
-                          capture_output=True, text=True, errors="replace", env=ENVIRONMENT)
-    found = sorted(merged.iterdir(), key=lambda path: path.stat().st_size)
-    for path in found[::max(1, -(-len(found) // CORPUS_FILES_MAX))]:
+    command = fuzzer(name, build, "-merge=1", f"-max_len={size_max}", merged, build / "corpus" / name)
+    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, errors="replace", env=ENVIRONMENT)
+    had = {path.name for path in kept.iterdir()}
+    found = sorted((path for path in merged.iterdir() if path.name not in had), key=lambda path: (path.stat().st_size, path.name))
+    room = CORPUS_FILES_MAX - len(had)
+    chosen = found[::-(-len(found) // room)] if found and room > 0 else []
+    for path in chosen:
         shutil.copyfile(path, kept / path.name[:16])
-    print(f"{name:14}{len(found):>6} inputs reach everything")
+    print(f"{name:14}{len(had):>6} inputs before, {len(found)} reach more, {len(chosen)} were taken", flush=True)
     return done.returncode == 0
 
 

@@ -643,7 +643,10 @@ inline lose_replies()
     do
     :: i < WORKERS ->
         if
-        :: kept[i] -> kept[i] = false; rep[i] = R_LOST
+        :: kept[i] ->
+            kept[i] = false;
+            rep[i] = R_LOST;
+            has[i] = (at[i] == W_CLAIM || at[i] == W_READ -> 0 : has[i]) /* it never heard of it */
         :: else
         fi;
         i++

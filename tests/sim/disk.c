@@ -294,9 +294,9 @@ static struct file *find_file(const char *name, bool make)
     return NULL;
 }
 
-static int vfs_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *base, int flags, int *ret_flags)
+static int vfs_open(sqlite3_vfs *self, const char *name, sqlite3_file *base, int flags, int *ret_flags)
 {
-    (void)vfs;
+    (void)self;
     struct handle *handle = (struct handle *)base;
     handle->base.pMethods = NULL;
     if (the_disk->sim->dead)

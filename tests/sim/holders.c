@@ -10,6 +10,7 @@
 struct asked {
     struct holder *holder;
     uint64_t life, number;
+    int64_t asked_us;
     struct engine_command command;
 };
 
@@ -40,7 +41,7 @@ static void timed_out(struct sim *sim, void *arg)
 static void ask(struct sim *sim, struct holder *holder, const struct engine_command *command)
 {
     struct asked *asked = arena_zalloc(&sim->arena, 1, sizeof *asked);
-    *asked = (struct asked){holder, holder->life, ++holder->asked, *command};
+    *asked = (struct asked){holder, holder->life, ++holder->asked, sim->now_us, *command};
     asked->command.user = asked;
     sim_send(sim, &asked->command);
     sim_at(sim, ASK_TIMEOUT_US + command->wait_us, timed_out, asked);
@@ -270,7 +271,7 @@ void holder_answered(struct sim *sim, struct engine_command *command)
     struct asked *asked = command->user;
     struct holder *holder = asked->holder;
     if (holder->number >= 0)
-        judge_answer(sim, holder, command);
+        judge_answer(sim, holder, command, asked->asked_us);
     if (holder->life != asked->life || holder->asked != asked->number)
         return;
     holder->asked++;

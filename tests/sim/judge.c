@@ -38,18 +38,25 @@ static void check_result(struct sim *sim, struct key *key, struct bytes result)
         sim_violated(sim, "INV-3", "%s is confirmed, but nothing happened", key->text);
     if (key->confirmed_seen && !bytes_is(result, key->result))
         sim_violated(sim, "INV-2", "%s has the result %.*s, but before it was %s", key->text, BYTES_ARG(result), key->result);
+    if (!key->confirmed_seen)
+        key->confirmed_us = sim->now_us;
     key->confirmed_seen = true;
     snprintf(key->result, sizeof key->result, "%.*s", BYTES_ARG(result));
 }
 
-static void judge_proceed(struct sim *sim, struct key *key, const struct engine_command *command)
+static bool was_confirmed_before(const struct key *key, int64_t asked_us)
+{
+    return key->confirmed_seen && asked_us > key->confirmed_us;
+}
+
+static void judge_proceed(struct sim *sim, struct key *key, const struct engine_command *command, int64_t asked_us)
 {
     const struct ledger_answer *answer = &command->answer;
     mark(MARK_PROCEED);
     if (answer->fence > 1)
         mark(MARK_TAKEOVER);
     check_contents(sim, key, command);
-    if (key->confirmed_seen)
+    if (was_confirmed_before(key, asked_us))
         sim_violated(sim, "INV-4", "%s was given out again after it was confirmed", key->text);
     if (answer->fence <= key->fence_seen)
         sim_violated(sim, "INV-11", "%s was given out with fence %lld after fence %lld", key->text, (long long)answer->fence,
@@ -69,12 +76,12 @@ static void judge_expired(struct sim *sim, struct key *key)
         sim_violated(sim, "INV-15", "%s was forgotten while it was unknown", key->text);
 }
 
-static void judge_claim(struct sim *sim, struct key *key, const struct engine_command *command)
+static void judge_claim(struct sim *sim, struct key *key, const struct engine_command *command, int64_t asked_us)
 {
     key->accepted = true;
     switch (command->answer.verdict) {
     case VERDICT_PROCEED:
-        judge_proceed(sim, key, command);
+        judge_proceed(sim, key, command, asked_us);
         break;
     case VERDICT_REPLAY:
         mark(MARK_REPLAY);
@@ -92,7 +99,7 @@ static void judge_claim(struct sim *sim, struct key *key, const struct engine_co
         key->unknown_seen = true;
         key->intent = command->answer.intent;
         key->fence_unknown = command->answer.fence;
-        if (key->confirmed_seen)
+        if (was_confirmed_before(key, asked_us))
             sim_violated(sim, "INV-4", "%s is unknown after it was confirmed", key->text);
         break;
     case VERDICT_KEY_REUSED:
@@ -126,9 +133,6 @@ static void judge_said(struct sim *sim, struct key *key, const struct engine_com
         sim_violated(sim, "INV-6", "the intent of %s has gone", key->text);
     if (answer->verdict != VERDICT_DONE)
         return;
-    if (command->ledger.fence < key->fence_seen)
-        sim_violated(sim, "INV-11", "%s with fence %lld was taken for %s after fence %lld was given out", ledger_op_names[command->ledger.op],
-                     (long long)command->ledger.fence, key->text, (long long)key->fence_seen);
     if (answer->again && command->ledger.op == OP_CONFIRM)
         mark(MARK_CONFIRM_AGAIN);
     if (command->ledger.op == OP_EXTEND)
@@ -139,7 +143,7 @@ static void judge_said(struct sim *sim, struct key *key, const struct engine_com
         check_result(sim, key, command->ledger.result);
 }
 
-void judge_answer(struct sim *sim, struct holder *holder, const struct engine_command *command)
+void judge_answer(struct sim *sim, struct holder *holder, const struct engine_command *command, int64_t asked_us)
 {
     struct key *key = key_of(sim, command);
     if (key == NULL)
@@ -149,14 +153,26 @@ void judge_answer(struct sim *sim, struct holder *holder, const struct engine_co
     if (command->status != OK)
         return;
     if (command->ledger.op == OP_CLAIM)
-        judge_claim(sim, key, command);
+        judge_claim(sim, key, command, asked_us);
     else
         judge_said(sim, key, command);
+}
+
+/* Replies overtake each other on their way; the order of fences is judged where they are given out. */
+static void check_fence(struct sim *sim, struct key *key, const struct engine_command *command)
+{
+    if (command->ledger.op == OP_CLAIM && command->answer.verdict == VERDICT_PROCEED)
+        key->fence_given = command->answer.fence;
+    else if (command->ledger.op != OP_CLAIM && command->answer.verdict == VERDICT_DONE && command->ledger.fence < key->fence_given)
+        sim_violated(sim, "INV-11", "%s with fence %lld was taken for %s after fence %lld was given out", ledger_op_names[command->ledger.op],
+                     (long long)command->ledger.fence, key->text, (long long)key->fence_given);
 }
 
 void judge_processed(struct sim *sim, const struct engine_command *command)
 {
     struct key *key = command->status == OK ? key_of(sim, command) : NULL;
+    if (key != NULL)
+        check_fence(sim, key, command);
     bool settles = command->ledger.op == OP_CONFIRM || command->ledger.op == OP_FAIL;
     if (key != NULL && settles && command->answer.verdict == VERDICT_DONE && key->settled_us == 0 &&
         (command->answer.state == STATE_CONFIRMED || command->answer.state == STATE_REFUSED))

@@ -75,9 +75,11 @@ struct key {
     int64_t first_effect_us;
     bool announced;        /* the audit said that a duplicate may follow */
     bool confirmed_seen;   /* some client was told that it is confirmed */
+    int64_t confirmed_us;  /* when */
     char result[64];       /* with this */
     int contents;          /* which contents were positively answered: -1 none yet */
-    int64_t fence_seen;    /* the greatest fence that was given out */
+    int64_t fence_seen;    /* the greatest fence that a client was told */
+    int64_t fence_given;   /* the last one that the daemon gave out */
     int64_t intent;
     bool accepted;         /* a client was told that it is known */
     int64_t last_send_us;  /* when something last could have left for the provider */
@@ -120,10 +122,9 @@ struct sim {
 
     struct engine *engine; /* NULL while it is down */
     bool dead;             /* the process died in the middle of something */
-    uint64_t daemon_life;
+    uint64_t step_plan;    /* the step that is planned; others are void */
     struct engine_command *inbox; /* arrived, not yet stepped */
     bool step_planned;
-    int64_t wake_us;
     struct memory *memory;
     struct disk *disk;
     int store_countdown;   /* operations until the process dies; 0 never */
@@ -174,7 +175,8 @@ enum call_outcome { CALL_DONE, CALL_REFUSED, CALL_SILENT };
 void provider_call(struct sim *sim, struct holder *holder, void (*done)(struct sim *, struct holder *, enum call_outcome, const char *result));
 
 /* ---- judge.c ---- */
-void judge_answer(struct sim *sim, struct holder *holder, const struct engine_command *command);
+/* `asked_us`: when the client sent the question. An answer may be older than what another client has seen meanwhile. */
+void judge_answer(struct sim *sim, struct holder *holder, const struct engine_command *command, int64_t asked_us);
 void judge_send(struct sim *sim, struct holder *holder);
 void judge_processed(struct sim *sim, const struct engine_command *command); /* also when the reply is lost */
 void judge_effect(struct sim *sim, struct key *key);

@@ -158,7 +158,7 @@ void sim_crash(struct sim *sim, const char *how)
     mark(MARK_CRASH);
     sim_say(sim, "the daemon dies: %s", how);
     sim->dead = true;
-    sim->daemon_life++;
+    sim->step_plan++;
     sim->inbox = NULL;
     sim->step_planned = false;
     engine_close(sim->engine);
@@ -202,15 +202,14 @@ static void restart(struct sim *sim, void *none)
         return;
     }
     sim->store_countdown = 0;
-    sim->daemon_life++;
     sim_say(sim, "the daemon is up");
     judge_boot(sim);
     plan_step(sim, 0);
 }
 
-static void step(struct sim *sim, void *life)
+static void step(struct sim *sim, void *plan)
 {
-    if ((uint64_t)(uintptr_t)life != sim->daemon_life || sim->engine == NULL)
+    if ((uint64_t)(uintptr_t)plan != sim->step_plan || sim->engine == NULL)
         return;
     sim->step_planned = false;
     if (sim_chance(sim, sim->mix.crash_per_step)) {
@@ -232,9 +231,10 @@ static void step(struct sim *sim, void *life)
     plan_step(sim, after > STEP_DELAY_US ? after : STEP_DELAY_US);
 }
 
+/* There is one next step; a newer plan replaces the older. */
 static void plan_step(struct sim *sim, int64_t after_us)
 {
-    sim_at(sim, after_us, step, (void *)(uintptr_t)sim->daemon_life);
+    sim_at(sim, after_us, step, (void *)(uintptr_t)++sim->step_plan);
 }
 
 /* ---- between clients and the daemon ---- */
