@@ -249,7 +249,9 @@ static bool is_local(const struct http_request *request)
         return false;
     if (origin.at == NULL)
         return true;
-    struct bytes after = bytes_starts(origin, BYTES("http://")) ? bytes_from(origin, 7) : BYTES_NONE;
+    struct bytes after = bytes_starts(origin, BYTES("http://"))    ? bytes_from(origin, 7)
+                         : bytes_starts(origin, BYTES("https://")) ? bytes_from(origin, 8)
+                                                                   : BYTES_NONE;
     return after.at != NULL && bytes_eq(after, host);
 }
 
@@ -281,7 +283,10 @@ static bool authorize_token(struct call *call)
     call->space = arena_dup(call->request->arena, token->space);
     call->actor = arena_printf(call->request->arena, "token:%.*s", BYTES_ARG(token->name));
     call->scopes = (token->scopes & SCOPE_ADMIN) != 0 ? SCOPE_ALL : (int)token->scopes;
-    return call->space.at != NULL && call->actor.at != NULL;
+    if (call->space.at != NULL && call->actor.at != NULL)
+        return true;
+    problem(call, "too_large", "The request needs too much memory.");
+    return false;
 }
 
 static bool authorize(struct call *call)

@@ -314,7 +314,7 @@ struct say_body {
     int64_t fence, lease_ms;
     const struct json *result;
     int effect;
-    bool final;
+    bool final, all_attempts;
     struct bytes error;
 };
 
@@ -326,6 +326,7 @@ static const struct json_field result_field = {"result", JSON_FIELD_VALUE, offse
 static const struct json_field lease_field = {"lease_ms", JSON_FIELD_INT, offsetof(struct say_body, lease_ms), false, 10, LEASE_MS_MAX, NULL};
 static const struct json_field effect_field = {"effect", JSON_FIELD_ENUM, offsetof(struct say_body, effect), false, 0, 0, effects};
 static const struct json_field final_field = {"final", JSON_FIELD_BOOL, offsetof(struct say_body, final), false, 0, 0, NULL};
+static const struct json_field all_field = {"all_attempts", JSON_FIELD_BOOL, offsetof(struct say_body, all_attempts), false, 0, 0, NULL};
 static const struct json_field error_field = {"error", JSON_FIELD_TEXT, offsetof(struct say_body, error), false, 0, 4096, NULL};
 
 static void answer_done(struct call *call)
@@ -381,7 +382,7 @@ static void answer_say(struct call *call)
 
 static void say(struct call *call, enum ledger_op op, const struct json_field *const *more, size_t more_count)
 {
-    struct json_field fields[4] = {fence_field};
+    struct json_field fields[5] = {fence_field};
     struct say_body body = {.effect = EFFECT_UNSAID};
     for (size_t i = 0; i < more_count; i++)
         fields[i + 1] = *more[i];
@@ -397,6 +398,7 @@ static void say(struct call *call, enum ledger_op op, const struct json_field *c
     command->error = body.error;
     command->effect_unknown = body.effect != EFFECT_NONE; /* unsaid is unknown */
     command->final = body.final;
+    command->all_attempts = body.all_attempts;
     command->lease_us = body.lease_ms * WHEN_MS;
     if (memchr(body.error.at != NULL ? body.error.at : "", 0, body.error.len) != NULL) {
         problem_field(call, BYTES("error"), "error must not contain U+0000.");
@@ -418,8 +420,8 @@ void claims_confirm(struct call *call)
 
 void claims_fail(struct call *call)
 {
-    const struct json_field *const more[] = {&effect_field, &final_field, &error_field};
-    say(call, OP_FAIL, more, 3);
+    const struct json_field *const more[] = {&effect_field, &final_field, &error_field, &all_field};
+    say(call, OP_FAIL, more, 4);
 }
 
 void claims_extend(struct call *call)

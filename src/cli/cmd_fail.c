@@ -7,6 +7,7 @@ const struct cli_option fail_options[] = {
     HOLDER_FENCE,
     {"--effect", "EFFECT", CLI_CHOICE, "Whether anything may have happened.", NULL, NULL, effects, true},
     {"--final", NULL, CLI_SWITCH, "Do not try again.", NULL, NULL, NULL, false},
+    {"--all-attempts", NULL, CLI_SWITCH, "With --effect none: said of every attempt, to settle what is unknown.", NULL, NULL, NULL, false},
     {"--error", "TEXT", CLI_TEXT, "What went wrong, for people.", NULL, NULL, NULL, false},
     {0},
 };
@@ -18,6 +19,10 @@ static void write_fields(const struct cli *cli, struct json_out *out, const void
     json_cstr(out, cli_text(cli, "--effect"));
     if (cli_on(cli, "--final")) {
         json_name(out, "final");
+        json_bool(out, true);
+    }
+    if (cli_on(cli, "--all-attempts")) {
+        json_name(out, "all_attempts");
         json_bool(out, true);
     }
     if (cli_on(cli, "--error")) {

@@ -143,9 +143,12 @@ static void set_sent(struct ledger *ledger, struct intent *intent)
     intent->row.first_sent_run = ledger->now.run_us;
 }
 
-static void forget_sent(struct intent *intent)
+/* This attempt had no effect. What earlier ones may have had stays open, unless it is said of them too. */
+static void had_no_effect(struct intent *intent, bool all_attempts)
 {
-    intent->row.first_sent = intent->row.first_sent_run = intent->row.ambiguous = 0;
+    intent->row.ambiguous &= all_attempts ? 0 : AMBIGUOUS_EARLIER;
+    if (intent->row.ambiguous == 0)
+        intent->row.first_sent = intent->row.first_sent_run = 0;
 }
 
 /* How long ago it may first have left, by whichever clock says longer: this decides whether the destination may have forgotten our key. */
@@ -165,7 +168,7 @@ static bool retry_is_deduplicated(const struct ledger *ledger, const struct inte
 static void move_ambiguous(struct ledger *ledger, struct intent *intent, const struct ledger_command *command)
 {
     bool lapse = command->op != OP_FAIL;
-    intent->row.ambiguous = 1;
+    intent->row.ambiguous |= AMBIGUOUS_NOW;
     if (retry_is_deduplicated(ledger, intent)) {
         intent_move(ledger, intent, STATE_PENDING, command, lapse ? "lapsed_after_sent_deduplicated" : "unknown_deduplicated");
         return;
@@ -258,6 +261,7 @@ static void take_rules(struct intent *intent, const struct ledger_command *comma
 static void give_claim(struct ledger *ledger, struct intent *intent, const struct ledger_command *command, const char *reason)
 {
     take_rules(intent, command);
+    intent->row.ambiguous = intent->row.ambiguous != 0 ? AMBIGUOUS_EARLIER : 0;
     intent->row.fence++;
     intent->row.attempts++;
     intent->row.lease_until = ledger->now.run_us + command->lease_us;
@@ -433,11 +437,10 @@ static void say_confirm(struct ledger *ledger, struct intent *intent, const stru
 
 static void fail_without_effect(struct ledger *ledger, struct intent *intent, const struct ledger_command *command)
 {
-    if (!intent->row.ambiguous || intent->row.state == STATE_UNKNOWN)
-        forget_sent(intent);
+    had_no_effect(intent, command->all_attempts);
     if (!command->final)
         intent_move(ledger, intent, STATE_PENDING, command, "no_effect");
-    else if (intent->row.ambiguous)
+    else if (intent->row.ambiguous != 0)
         intent_move(ledger, intent, STATE_UNKNOWN, command, "final_but_an_earlier_attempt_may_have_happened");
     else
         intent_move(ledger, intent, STATE_REFUSED, command, "no_effect_final");
@@ -450,9 +453,10 @@ static void say_fail(struct ledger *ledger, struct intent *intent, const struct 
         answer(ledger, intent, VERDICT_FENCED, ret);
         return;
     }
-    bool said = command->effect_unknown ? state == STATE_UNKNOWN || (state == STATE_PENDING && intent->row.ambiguous)
-                                        : state == STATE_PENDING && !command->final;
-    if (state == STATE_REFUSED || said) { /* a repetition of what was said: harmless */
+    bool earlier = state == STATE_UNKNOWN && (intent->row.ambiguous & AMBIGUOUS_EARLIER) != 0 && !command->all_attempts;
+    bool said = command->effect_unknown ? state == STATE_UNKNOWN || (state == STATE_PENDING && intent->row.ambiguous != 0)
+                                        : earlier || (state == STATE_PENDING && !command->final);
+    if (state == STATE_REFUSED || said) { /* a repetition, or nothing that would settle it: harmless */
         answer(ledger, intent, VERDICT_DONE, ret);
         ret->again = true;
         return;
@@ -493,8 +497,7 @@ static void say_release(struct ledger *ledger, struct intent *intent, const stru
         answer(ledger, intent, VERDICT_ALREADY_SENT, ret);
         return;
     }
-    if (!intent->row.ambiguous)
-        forget_sent(intent);
+    had_no_effect(intent, false);
     intent_move(ledger, intent, STATE_PENDING, command, "released");
     answer(ledger, intent, VERDICT_DONE, ret);
 }

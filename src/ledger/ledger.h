@@ -40,6 +40,9 @@ enum intent_state { STATE_PENDING, STATE_CLAIMED, STATE_SENT, STATE_CONFIRMED, S
 
 extern const char *const intent_state_names[]; /* "pending", …, NULL */
 
+/* Which attempts may have had an effect: bits of intent.ambiguous. A holder can only speak for its own. */
+enum { AMBIGUOUS_EARLIER = 1, AMBIGUOUS_NOW = 2 };
+
 /* The run clock decides leases and expiry, the wall clock is for people; see env/env.h. */
 struct ledger_now {
     int64_t wall_us, run_us;
@@ -85,6 +88,7 @@ struct ledger_command {
     struct bytes result; /* confirm: JSON, verbatim */
     struct bytes error;  /* fail */
     bool effect_unknown, final;
+    bool all_attempts; /* fail without effect: it is said of every attempt, not only of this one */
 };
 
 enum ledger_verdict {

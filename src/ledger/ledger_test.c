@@ -128,7 +128,7 @@ TEST_BOTH(on_unknown_retry_gives_it_out_again_and_says_so_in_the_audit)
     house_advance(&house, LEASE_OVER);
     claim(&house, &second, VERDICT_PROCEED);
     CHECK_INT(second.answer.fence, 2);
-    CHECK_INT(house_intent(&house, first.answer.intent).ambiguous, 1);
+    CHECK_INT(house_intent(&house, first.answer.intent).ambiguous, AMBIGUOUS_EARLIER);
     house_close(&house);
 }
 
@@ -291,6 +291,13 @@ TEST_BOTH(a_final_failure_does_not_deny_an_earlier_attempt_that_may_have_happene
     house_advance(&house, LEASE_OVER);
     claim(&house, &command, VERDICT_PROCEED);
     CHECK_INT(fail(&house, &command, false, true).answer.state, STATE_UNKNOWN);
+    /* The same said again, because its answer was lost, settles nothing either. */
+    CHECK_INT(fail(&house, &command, false, true).answer.state, STATE_UNKNOWN);
+    CHECK_INT(fail(&house, &command, false, false).answer.state, STATE_UNKNOWN);
+    struct engine_command person = house_say(OP_FAIL, &command);
+    person.ledger.all_attempts = true; /* someone has looked: none of them happened */
+    house_run(&house, &person);
+    CHECK_INT(person.answer.state, STATE_PENDING);
     house_close(&house);
 }
 

@@ -37,7 +37,7 @@ class Journal:
 
     # ---- working ----
 
-    def worker(self, name, swarm_source="w"):
+    def worker(self, name, workflow="w"):
         number = 0
         while not self.stop:
             number += 1
@@ -45,7 +45,7 @@ class Journal:
             key = self.random.choice(self.keys[-200:]) if old else f"{name}-{number}"
             if not old:
                 self.keys.append(key)
-            yield from self.one(swarm_source, key, f"{name}/{number}")
+            yield from self.one(workflow, key, f"{name}/{number}")
 
     def ask(self, request):
         """Sends once. None when the answer was lost or the daemon could not."""

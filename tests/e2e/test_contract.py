@@ -398,11 +398,11 @@ def test_template_makes_the_key_from_the_events_own_time_in_its_zone(ruled):
 
 
 def test_attempts_are_limited(ruled):
-    for _ in range(2):
-        assert ruled.say("fail", assert_proceed(ruled.claim("twice", "k"), fence=_ + 1), effect="none").status == 200
+    for attempt in (1, 2):
+        assert ruled.say("fail", assert_proceed(ruled.claim("twice", "k"), fence=attempt), effect="none").status == 200
     assert_problem(ruled.claim("twice", "k"), 409, "refused")
-    for _ in range(2):
-        assert ruled.say("fail", assert_proceed(ruled.claim("twice_unknown", "k"), fence=_ + 1)).status == 200
+    for attempt in (1, 2):
+        assert ruled.say("fail", assert_proceed(ruled.claim("twice_unknown", "k"), fence=attempt)).status == 200
     assert_problem(ruled.claim("twice_unknown", "k"), 409, "outcome_unknown")
 
 

@@ -1,6 +1,6 @@
 /*
- * Chunked bodies. However the bytes are cut, the answer is the same; the payload is what a second, simple reader finds; what was
- * encoded is decoded; and decoding in place, over its own input, gives the same bytes.
+ * Chunked bodies. However the bytes are cut, the answer is the same, and never longer than the room for it; the payload is what a
+ * second, simple reader finds; what was encoded is decoded; and decoding in place, over its own input, gives the same bytes.
  */
 #include "fuzz.h"
 
@@ -56,6 +56,19 @@ static void check_cut(struct bytes in, size_t step, const struct decoded *whole)
     struct decoded cut = decode(in, step, OUT_MAX);
     check_same(&cut, whole);
     free(cut.at);
+}
+
+/* A body fits room of exactly its size, and no less. */
+static void check_room(struct bytes in, const struct decoded *whole)
+{
+    struct decoded exact = decode(in, 0, whole->len);
+    check_same(&exact, whole);
+    free(exact.at);
+    if (whole->len == 0)
+        return;
+    struct decoded tight = decode(in, 3, whole->len - 1);
+    ASSERT(tight.status == FULL);
+    free(tight.at);
 }
 
 /* An accepted body again, read the simple way: size lines, data, an empty line in the end. */
@@ -124,8 +137,10 @@ FUZZ_TARGET(http_chunks)(const uint8_t *data, size_t size)
 {
     struct bytes in = fuzz_bytes(data, size < SIZE_MAX_INPUT ? size : SIZE_MAX_INPUT);
     struct decoded whole = decode(in, 0, OUT_MAX);
-    if (whole.status == OK)
+    if (whole.status == OK) {
         check_simply(in, &whole);
+        check_room(in, &whole);
+    }
     check_cut(in, 1, &whole);
     check_cut(in, 2 + (in.len > 0 ? (size_t)(unsigned char)in.at[in.len - 1] % 29 : 0), &whole);
     check_in_place(in, &whole);

@@ -154,6 +154,26 @@ static void check_confirmed_stays(const struct intent *before, const struct inte
     ASSERT(bytes_eq(after->result, before->result));
 }
 
+/* Who does not hold it any more changes nothing, unless a lease ran out at the same time. */
+static void check_stale(const struct world *world, const struct intent *before, const struct ledger_command *command)
+{
+    bool says = command->op >= OP_SENT && command->op <= OP_RELEASE;
+    bool lapses = before->row.lease_until > 0 && before->row.lease_until <= world->ledger.now.run_us;
+    if (says && before->exists && !lapses && command->fence != before->row.fence)
+        ASSERT(same_row(&world->intent.row, &before->row));
+}
+
+/* What is settled now is kept as long as the rules say, by the clock that never jumps. */
+static void check_kept(const struct world *world, const struct intent *before)
+{
+    const struct row_intent *row = &world->intent.row;
+    int64_t run_us = world->ledger.now.run_us;
+    if (world->intent.drop)
+        ASSERT(before->row.expires > 0 && before->row.expires <= run_us);
+    else if (row->expires != 0 && (!before->exists || row->expires != before->row.expires))
+        ASSERT(row->expires == run_us + row->keep_us);
+}
+
 static void check_shape(const struct intent *intent)
 {
     if (!intent->exists)
@@ -197,6 +217,8 @@ static void step(struct world *world, struct bytes *rest)
     ledger_apply(&world->ledger, &world->intent, command, &answer);
     fold_new_rows(world);
     check_confirmed_stays(&before, &world->intent);
+    check_stale(world, &before, command);
+    check_kept(world, &before);
     if (world->intent.exists) {
         ASSERT(same_row(&world->rebuilt, &world->intent.row));
         check_answer(&before, &world->intent, command, &answer);

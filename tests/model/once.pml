@@ -3,7 +3,7 @@
  *
  * The ledger here makes the moves of src/ledger/ledger.c; the inlines carry the names of the functions they stand for. A lease ends whenever the
  * checker likes, also under a healthy holder, so nothing that is proved here rests on a clock. Time exists in one place, the window in which
- * a destination remembers a key, and there a clock strikes each third of it (see time()).
+ * a destination remembers a key, and there a clock strikes each third of it (see strike()).
  *
  *   -DMODE=IDEM   the destination deduplicates on our key, inside its window
  *   -DMODE=QUERY  it can be asked afterwards
@@ -676,6 +676,22 @@ end:
 
 #endif
 
+/* Only this and the workers need to be treated fairly: a lease ends, and somebody asks again. */
+proctype time()
+{
+end:
+    do
+#ifndef NO_LAPSE
+    :: d_step { HELD(m) -> lapse(); OPEN_BATCH }
+#endif
+    :: d_step { (m.state == CONFIRMED || m.state == REFUSED) && NO_BATCH -> intent_move(BURIED); OPEN_BATCH; MARK(9, "expired") }
+#ifdef PURGE_ACTIVE
+    :: d_step { m.state != ABSENT && m.state != BURIED && NO_BATCH ->
+        m.state = ABSENT; m.fence = 0; m.ambiguous = 0; m.first = 0; m.two_phase = false; m.result = 0; OPEN_BATCH }
+#endif
+    od
+}
+
 #define ACTS_LATE(w) (MAY_ACT(w) && IS_LATE(has[w]))
 #define PACKET_LATE(fence_) (net[fence_] > 0 && IS_LATE(fence_))
 #define LEASE_LATE(r) (HELD(r) && IS_LATE(r.fence))
@@ -708,22 +724,6 @@ inline strike()
     grow_older(1);
     grow_older(2);
     grow_older(3)
-}
-
-proctype time()
-{
-end:
-    do
-#ifndef NO_LAPSE
-    :: d_step { HELD(m) -> lapse(); OPEN_BATCH }
-#endif
-    :: d_step { (m.state == CONFIRMED || m.state == REFUSED) && NO_BATCH -> intent_move(BURIED); OPEN_BATCH; MARK(9, "expired") }
-#ifdef PURGE_ACTIVE
-    :: d_step { m.state != ABSENT && m.state != BURIED && NO_BATCH ->
-        m.state = ABSENT; m.fence = 0; m.ambiguous = 0; m.first = 0; m.two_phase = false; m.result = 0; OPEN_BATCH }
-#endif
-    :: d_step { MODE == IDEM && m.state != ABSENT && MAY_STRIKE -> strike() }
-    od
 }
 
 #define REMEMBERED(key) (MODE == IDEM && key_age[key] != 0)
@@ -766,9 +766,18 @@ inline arrive(fence_)
     fi
 }
 
-/* The destination and the way to it. A refusal is of the request, so each copy of it is refused. Only a destination that deduplicates is given
- * doubled requests: against the others no ledger could help. */
-proctype destination()
+#if defined(LOOK_EARLY) || defined(HUMAN_FAST)
+#define MAY_LOOK true
+#elif defined(LOOK_NET)
+#define MAY_LOOK NET_EMPTY
+#else
+#define MAY_LOOK QUARANTINED
+#endif
+
+/* The way to the destination, the destination, and whoever looks at it to settle what is unknown: a look-up where it can be asked, a person
+ * elsewhere. A refusal is of the request, so each copy of it is refused. Only a destination that deduplicates is given doubled requests:
+ * with the others no ledger could help. */
+proctype outside()
 {
     byte i, j;
 end:
@@ -776,6 +785,7 @@ end:
     :: d_step { net[1] > 0 -> arrive(1) }
     :: d_step { net[2] > 0 -> arrive(2) }
     :: d_step { net[3] > 0 -> arrive(3) }
+    :: d_step { MODE == IDEM && m.state != ABSENT && MAY_STRIKE -> strike() }
     :: atomic { faults > 0 && !NET_EMPTY -> faults--;
         if
         :: net[1] > 0 -> i = 1
@@ -788,22 +798,6 @@ end:
         :: !REMEMBERED(KEY(i)) && key_result[KEY(i)] != i -> net[i] = 0; answer_worker(i, NO)
         fi;
         i = 0 }
-    od
-}
-
-/* Whoever looks at the destination and settles what is unknown: a look-up where it can be asked, a person elsewhere. */
-#if defined(LOOK_EARLY) || defined(HUMAN_FAST)
-#define MAY_LOOK true
-#elif defined(LOOK_NET)
-#define MAY_LOOK NET_EMPTY
-#else
-#define MAY_LOOK QUARANTINED
-#endif
-
-proctype looker()
-{
-end:
-    do
     :: d_step { m.state == UNKNOWN && NO_BATCH && MAY_LOOK && effects > 0 ->
         m.result = key_result[KEY(m.fence)];
         intent_move(CONFIRMED);
@@ -829,8 +823,7 @@ init
         run writer();
 #endif
         run time();
-        run destination();
-        run looker()
+        run outside()
     }
 }
 

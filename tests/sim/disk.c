@@ -209,6 +209,7 @@ static int file_sync(sqlite3_file *base, int flags)
     }
     if (file->first != NULL && sim_chance(sim, sim->mix.fsync_fails)) {
         mark(MARK_FSYNC_FAILED);
+        sim->fsync_failed = true;
         sim_say(sim, "fsync of %s fails", file->name);
         forget_pending(file); /* dropped, but the cache looks clean */
         return SQLITE_IOERR_FSYNC;
@@ -420,9 +421,12 @@ struct disk *disk_new(struct sim *sim)
         sqlite3_vfs_register(&vfs, 0);
     empty(&shared);
     if (template.len == 0) {
+        uint64_t random = sim->random;
         make_template(sim);
         empty(&shared);
+        sim->random = random; /* the first history of a process is like any other */
     }
+    sqlite3_test_control(SQLITE_TESTCTRL_PRNG_RESET);
     shared.checkpoint_pages = 10 + (int)sim_below(sim, 60);
     if (sim_below(sim, 16) != 0) { /* now and then from nothing: the migration is part of the world too */
         struct file *file = find_file("/semel.db", true);

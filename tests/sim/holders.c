@@ -306,7 +306,8 @@ static void resolve(struct sim *sim, struct key *key)
                    .actor = BYTES("operator"),
                    .intent = key->intent,
                    .fence = key->fence_unknown,
-                   .error = BYTES("it did not happen")},
+                   .error = BYTES("it did not happen"),
+                   .all_attempts = true},
         .user = asked,
     };
     struct bytes result = arena_printf(&sim->arena, "{\"key\":\"%s\",\"effect\":%d}", key->text, key->effects);

@@ -122,6 +122,7 @@ struct sim {
 
     struct engine *engine; /* NULL while it is down */
     bool dead;             /* the process died in the middle of something */
+    bool fsync_failed;     /* since the last start */
     uint64_t step_plan;    /* the step that is planned; others are void */
     struct engine_command *inbox; /* arrived, not yet stepped */
     bool step_planned;

@@ -183,7 +183,7 @@ static void restart(struct sim *sim, void *none)
     (void)none;
     struct engine_config config = {.env = &sim->env, .open = open_store, .open_user = sim};
     struct why why = {""};
-    sim->dead = false;
+    sim->dead = sim->fsync_failed = false;
     bool doomed = sim_chance(sim, sim->mix.crash_at_boot);
     sim->store_countdown = doomed ? 1 + (int)sim_below(sim, 40) : 0;
     enum status status = engine_open(&config, &sim->engine, &why);
@@ -193,7 +193,7 @@ static void restart(struct sim *sim, void *none)
         sim_say(sim, "the start %s: %s", died ? "was cut off" : "failed", why.text);
         if (died)
             mark(MARK_CRASH_AT_BOOT);
-        else if (status != FULL)
+        else if (status != FULL && !sim->fsync_failed) /* refusing with the reason is right when the disk itself says no */
             sim_violated(sim, "INV-9", "the daemon does not start: %s", why.text);
         sim->dead = true;
         if (sim->disk != NULL)
