@@ -265,6 +265,7 @@ int app_run(const struct app_options *options)
     app->options = options;
     umask(077);
     hash_setup();
+    store_setup();
     log_setup(options->log_level, options->log_format, env_real_wall_us);
     block_signals(app);
     struct why why = {""};

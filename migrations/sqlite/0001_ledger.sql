@@ -28,7 +28,7 @@ CREATE TABLE intent (
     window_us INTEGER NOT NULL,
     keep_us INTEGER NOT NULL,
     tombstone_us INTEGER NOT NULL,
-    fingerprint BLOB NOT NULL,
+    fingerprint BLOB,
     fingerprint_version INTEGER NOT NULL,
     fields TEXT,
     run TEXT,
@@ -45,8 +45,7 @@ CREATE TABLE intent (
 );
 CREATE UNIQUE INDEX intent_h ON intent (h);
 CREATE INDEX intent_workflow ON intent (space, workflow, id);
-CREATE INDEX intent_open ON intent (space, state, id) WHERE state <> 3;
-CREATE INDEX intent_lease ON intent (lease_until) WHERE lease_until > 0;
+CREATE INDEX intent_open ON intent (state, lease_until) WHERE state <> 3;
 CREATE INDEX intent_expires ON intent (expires) WHERE expires > 0;
 
 -- Immutable bytes that decisions and intents point to: results.

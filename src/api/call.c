@@ -197,6 +197,8 @@ static bool match(struct call *call, const char *pattern, struct bytes path)
 {
     struct bytes wanted = bytes_of(pattern);
     size_t params = 0;
+    if (path.len > 1 && path.at[path.len - 1] == '/') /* /v1/intents/ is not /v1/intents */
+        return false;
     for (;;) {
         struct bytes part = bytes_cut(&wanted, '/'), got = bytes_cut(&path, '/');
         bool placeholder = part.len > 0 && part.at[0] == '{';

@@ -15,6 +15,7 @@
     X(EXPIRE_BY_WALL, "results are forgotten by the wall clock")                          \
     X(NEW_KEY, "each attempt gets a downstream key of its own")                           \
     X(SYNC_NORMAL, "SQLite does not sync each commit")                                    \
+    X(SYNC_BEFORE_WRITE, "the log is synced before it is written")                        \
     X(SYNC_OFF, "SQLite never syncs")                                                     \
     X(AUDIT_APART, "the audit is written in a transaction of its own")                    \
     X(PURGE_ACTIVE, "intents in progress are forgotten")                                  \

@@ -124,32 +124,65 @@ static enum status take_tombstone(void *ctx, const void *row, struct why *why)
     return OK;
 }
 
-static enum status load_intents(struct batch *batch, const struct query *query)
+/* What the batch is about: keys of claims, ids of the others. */
+struct wanted {
+    struct q_intent_look *hashes;
+    struct q_intent_look_id *ids;
+    size_t hash_count, id_count;
+};
+
+static enum status list_wanted(struct batch *batch, struct wanted *wanted)
 {
-    struct q_intent_look *looks = arena_zalloc(batch->ledger.arena, batch->count + 1, sizeof *looks);
-    if (looks == NULL)
+    wanted->hashes = arena_zalloc(batch->ledger.arena, batch->count + 1, sizeof *wanted->hashes);
+    wanted->ids = arena_zalloc(batch->ledger.arena, batch->count + 1, sizeof *wanted->ids);
+    if (wanted->hashes == NULL || wanted->ids == NULL)
         return why_set(&batch->why, FULL, "no memory for a batch");
-    size_t n = 0;
     for (size_t i = 0; i < batch->count; i++) {
         const struct engine_command *command = batch->commands[i];
         if (command->write != NULL)
             continue;
         if (command->ledger.op != OP_CLAIM) {
-            looks[n++].id = command->ledger.intent;
+            wanted->ids[wanted->id_count++].id = command->ledger.intent;
             continue;
         }
         size_t before = batch->intent_count;
         if (add_intent(batch, command->ledger.h) == NULL)
             return why_set(&batch->why, FULL, "no memory for a batch");
         if (batch->intent_count > before)
-            looks[n++].h = (struct bytes){(const char *)command->ledger.h, KEY_HASH_SIZE};
+            wanted->hashes[wanted->hash_count++].h = (struct bytes){(const char *)command->ledger.h, KEY_HASH_SIZE};
     }
-    return store_run(batch->engine->store, query, looks, n, take_intent, batch, NULL, &batch->why);
+    return OK;
+}
+
+/* A plain look: on SQLite that is enough, on PostgreSQL it answers what cannot change. */
+static enum status look_at_intents(struct batch *batch)
+{
+    struct wanted wanted = {0};
+    TRY(list_wanted(batch, &wanted));
+    TRY(store_run(batch->engine->store, &INTENT_LOOK, wanted.hashes, wanted.hash_count, take_intent, batch, NULL, &batch->why));
+    if (batch->tentative)
+        return OK;
+    return store_run(batch->engine->store, &INTENT_LOOK_ID, wanted.ids, wanted.id_count, take_intent, batch, NULL, &batch->why);
+}
+
+static enum status lock_intents(struct batch *batch)
+{
+    struct wanted wanted = {0};
+    TRY(list_wanted(batch, &wanted));
+    size_t count = wanted.hash_count > wanted.id_count ? wanted.hash_count : wanted.id_count;
+    struct q_intent_lock *locks = arena_zalloc(batch->ledger.arena, count + 1, sizeof *locks);
+    if (locks == NULL)
+        return why_set(&batch->why, FULL, "no memory for a batch");
+    for (size_t i = 0; i < count; i++) {
+        locks[i].h = i < wanted.hash_count ? wanted.hashes[i].h : BYTES_NONE;
+        locks[i].id = i < wanted.id_count ? wanted.ids[i].id : 0;
+    }
+    return store_run(batch->engine->store, &INTENT_LOCK, locks, count, take_intent, batch, NULL, &batch->why);
 }
 
 static enum status load_tombstones(struct batch *batch)
 {
-    if (!batch->engine->may_have_tombstones)
+    if (!batch->engine->may_have_tombstones || batch->tentative)
         return OK;
     struct q_tombstone_get *gets = arena_zalloc(batch->ledger.arena, batch->intent_count + 1, sizeof *gets);
     if (gets == NULL)
@@ -316,22 +349,24 @@ static enum status save(struct batch *batch)
     return OK;
 }
 
-static enum status load(struct batch *batch, const struct query *query)
-{
-    TRY(load_intents(batch, query));
-    TRY(load_tombstones(batch));
-    return load_bodies(batch);
-}
-
-static enum status attempt_sqlite(struct batch *batch)
+static enum status load_and_apply(struct batch *batch, enum status (*load_intents)(struct batch *))
 {
     TRY(batch_begin(batch));
-    TRY(load(batch, &INTENT_LOOK));
-    TRY(apply_all(batch));
-    if (!has_writes(batch))
-        return OK;
+    TRY(load_intents(batch));
+    TRY(load_tombstones(batch));
+    TRY(load_bodies(batch));
+    return apply_all(batch);
+}
+
+/* One transaction around it all: reading one by one would cost a lock each. */
+static enum status attempt_sqlite(struct batch *batch)
+{
     TRY(store_begin(batch->engine->store, &batch->why));
-    return save(batch);
+    enum status status = load_and_apply(batch, look_at_intents);
+    if (status == OK && has_writes(batch))
+        return save(batch);
+    store_rollback(batch->engine->store);
+    return status;
 }
 
 static enum status attempt_postgres(struct batch *batch)
@@ -339,11 +374,7 @@ static enum status attempt_postgres(struct batch *batch)
     struct engine *engine = batch->engine;
     TRY(store_begin(engine->store, &batch->why));
     atomic_store(&engine->clock_offset_us, engine->store->clock_us - engine->env->boot_us(engine->env));
-    enum status status = batch_begin(batch);
-    if (status == OK)
-        status = load(batch, &INTENT_LOCK);
-    if (status == OK)
-        status = apply_all(batch);
+    enum status status = load_and_apply(batch, lock_intents);
     if (status == OK && has_writes(batch))
         return save(batch);
     store_rollback(engine->store);
@@ -354,11 +385,7 @@ static enum status attempt_postgres(struct batch *batch)
 static enum status look_postgres(struct batch *batch)
 {
     batch->tentative = true;
-    enum status status = batch_begin(batch);
-    if (status == OK)
-        status = load(batch, &INTENT_LOOK);
-    if (status == OK)
-        status = apply_all(batch);
+    enum status status = load_and_apply(batch, look_at_intents);
     batch->tentative = false;
     ASSERT(batch->audit.count == 0);
     return status;
@@ -530,6 +557,19 @@ static void run_woken(struct engine *engine, struct engine_command *woken)
     }
 }
 
+/* A batch that does not fit into memory is no failure of the storage: its commands are decided one by one, so that a huge one spoils only itself. */
+static void run_alone(struct batch *batch)
+{
+    struct engine *engine = batch->engine;
+    if (batch->count == 1) {
+        (void)why_set(&batch->why, RETRY, "there is not enough memory for this request");
+        fail_all(batch, RETRY);
+        return;
+    }
+    for (size_t i = 0; i < batch->count; i++)
+        batch_run(engine, &batch->commands[i], 1);
+}
+
 void batch_run(struct engine *engine, struct engine_command **commands, size_t count)
 {
     struct batch batch = {.engine = engine, .commands = commands, .count = count};
@@ -537,8 +577,13 @@ void batch_run(struct engine *engine, struct engine_command **commands, size_t c
     struct engine_command *woken = NULL;
     enum status status = decide(&batch, &woken);
     if (status != OK) {
-        note_failure(engine, status, &batch.why);
-        fail_all(&batch, status);
+        bool memory = (engine->arena.failed || batch.audit.failed) && batch.count > 0;
+        if (memory) {
+            run_alone(&batch);
+        } else {
+            note_failure(engine, status, &batch.why);
+            fail_all(&batch, status);
+        }
         run_woken(engine, woken);
         return;
     }

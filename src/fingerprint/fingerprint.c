@@ -4,7 +4,7 @@
 
 #include "fingerprint/key_text.h"
 
-enum { FIELD_HEX_SIZE = 16 };
+enum { FIELD_HEX_SIZE = 16, FIELDS_SIZE_MAX = 16 * 1024 };
 
 enum status key_check(struct bytes key, struct why *why)
 {
@@ -96,7 +96,10 @@ static enum status hash_fields(struct bytes pepper, const struct json *object, s
     for (uint32_t i = 0; i < object->count; i++)
         TRY(hash_member(pepper, &object->members[i], arena, &members[i], why));
     struct json hashes = {.type = JSON_OBJECT, .count = object->count, .members = members};
-    return key_canonical(&hashes, arena, ret_fields, why);
+    TRY(key_canonical(&hashes, arena, ret_fields, why));
+    if (ret_fields->len > FIELDS_SIZE_MAX)
+        *ret_fields = BYTES_NONE;
+    return OK;
 }
 
 static enum status make_of_object(const struct json *input, const struct fingerprint_options *options, struct arena *arena,

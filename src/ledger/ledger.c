@@ -71,7 +71,7 @@ static void write_column(struct json_out *out, const struct query_column *column
 static struct bytes changes_of(struct intent *intent, struct arena *arena)
 {
     struct buf buf;
-    buf_init(&buf, 64 << 10);
+    buf_init(&buf, 1 << 20); /* more than every column at its limit, escaped */
     struct json_out out = json_out_to(&buf);
     json_open(&out, '{');
     for (size_t i = 0; i < INTENT_ADD.param_count; i++) {
@@ -270,6 +270,14 @@ static void give_claim(struct ledger *ledger, struct intent *intent, const struc
     intent_move(ledger, intent, command->two_phase ? STATE_CLAIMED : STATE_SENT, command, reason);
 }
 
+/* Absent when there was no input. */
+static struct bytes fingerprint_bytes(const struct fingerprint *fingerprint)
+{
+    static const struct hash none;
+    bool absent = memcmp(fingerprint->whole.at, none.at, HASH_SIZE) == 0;
+    return absent ? BYTES_NONE : hash_bytes(&fingerprint->whole);
+}
+
 static void create(struct ledger *ledger, struct intent *intent, const struct ledger_command *command)
 {
     memcpy(intent->h, command->h, KEY_HASH_SIZE);
@@ -279,7 +287,7 @@ static void create(struct ledger *ledger, struct intent *intent, const struct le
         .space = command->space,
         .workflow = command->workflow,
         .key = command->key,
-        .fingerprint = hash_bytes(&command->fingerprint.whole),
+        .fingerprint = fingerprint_bytes(&command->fingerprint),
         .fingerprint_version = FINGERPRINT_VERSION,
         .fields = command->fingerprint.fields,
         .created = ledger->now.wall_us,
@@ -293,7 +301,7 @@ static void create(struct ledger *ledger, struct intent *intent, const struct le
 static bool same_contents(const struct intent *intent, const struct ledger_command *command)
 {
     return MUTANT(NO_FINGERPRINT) || intent->row.fingerprint_version != FINGERPRINT_VERSION ||
-           bytes_eq(intent->row.fingerprint, hash_bytes(&command->fingerprint.whole));
+           bytes_eq(intent->row.fingerprint, fingerprint_bytes(&command->fingerprint));
 }
 
 static void answer_reused(struct ledger *ledger, const struct intent *intent, const struct ledger_command *command,

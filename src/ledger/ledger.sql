@@ -3,30 +3,33 @@
 -- What a transition may change. The columns that name the intent are not among them.
 -- shape intent_change: id i, state i, fence i, attempts i, attempts_max i, lease_us i, lease_until i, two_phase i, shadow i, capability i, on_unknown i, window_us i, keep_us i, tombstone_us i, run t, thread t, action t, result i, error t, first_sent i, first_sent_run i, ambiguous i, settled i, expires i
 
--- By key hash or by id, whichever is given; a plain look.
--- query intent_look(h b, id i) -> intent
+-- By key hash; a plain look.
+-- query intent_look(h b) -> intent
 -- sqlite:
 SELECT {intent} FROM intent WHERE h = :h
-UNION ALL
+-- postgres arrays:
+SELECT {intent} FROM intent WHERE h = ANY(:h::bytea[])
+
+-- query intent_look_id(id i) -> intent
+-- sqlite:
 SELECT {intent} FROM intent WHERE id = :id
 -- postgres arrays:
-SELECT {intent} FROM intent WHERE h = ANY(:h::bytea[]) OR id = ANY(:id::bigint[])
+SELECT {intent} FROM intent WHERE id = ANY(:id::bigint[])
 
--- The same, held against other nodes until the transaction ends. Locks are taken in one order, so that two nodes never wait for each other.
+-- PostgreSQL: by hash or by id, held against other nodes until the transaction ends. One statement takes all locks in one order, so that two nodes
+-- never wait for each other in a circle. SQLite has one writer and needs no locks.
 -- query intent_lock(h b, id i) -> intent
 -- sqlite:
-SELECT {intent} FROM intent WHERE h = :h
-UNION ALL
-SELECT {intent} FROM intent WHERE id = :id
+SELECT {intent} FROM intent WHERE h = :h OR id = :id
 -- postgres arrays:
 SELECT {intent} FROM intent WHERE h = ANY(:h::bytea[]) OR id = ANY(:id::bigint[]) ORDER BY id FOR UPDATE
 
--- On PostgreSQL another node may have been first: then fewer rows are changed than were given, and the batch is decided anew.
+-- On PostgreSQL another node may have been first: that is a conflict, and the batch is decided anew.
 -- query intent_add(intent)
 -- sqlite:
 INSERT INTO intent ({intent}) VALUES ({:intent})
 -- postgres arrays:
-INSERT INTO intent ({intent}) SELECT * FROM unnest({intent[]}) ON CONFLICT (h) DO NOTHING
+INSERT INTO intent ({intent}) SELECT * FROM unnest({intent[]})
 
 -- query intent_change(intent_change)
 -- sqlite:
@@ -46,14 +49,11 @@ DELETE FROM intent WHERE id = ANY(:id::bigint[])
 
 -- Leases that ran out.
 -- query intent_lapsed(now i, most i) -> id i
-SELECT id FROM intent WHERE lease_until > 0 AND lease_until <= :now ORDER BY lease_until LIMIT :most
+SELECT id FROM intent WHERE state IN (1, 2) AND state <> 3 AND lease_until <= :now LIMIT :most
 
 -- Finished intents whose time to be kept is over.
 -- query intent_expired(now i, most i) -> id i
 SELECT id FROM intent WHERE expires > 0 AND expires <= :now ORDER BY expires LIMIT :most
-
--- query intent_next_lapse() -> at i
-SELECT coalesce(min(lease_until), 0) FROM intent WHERE lease_until > 0
 
 -- query intent_get(space t, id i) -> intent
 SELECT {intent} FROM intent WHERE id = :id AND space = :space
@@ -110,6 +110,3 @@ ON CONFLICT (h) DO UPDATE SET state = excluded.state, settled = excluded.settled
 
 -- query tombstone_drop(now i, most i)
 DELETE FROM tombstone WHERE h IN (SELECT h FROM tombstone WHERE expires <= :now LIMIT :most)
-
--- query intent_count() -> count i
-SELECT count(*) FROM intent

@@ -80,9 +80,7 @@ static enum status save_fresh(struct store *store, struct intent *const *intents
     /* In the order of the unique key, so that two nodes that insert the same keys wait for each other in one direction only. */
     if (store->kind == STORE_POSTGRES)
         qsort(rows, n, sizeof *rows, by_hash);
-    int64_t added = 0;
-    TRY(store_run(store, &INTENT_ADD, rows, n, NULL, NULL, &added, why));
-    return added == (int64_t)n ? OK : why_set(why, CONFLICT, "another node was first with one of these keys");
+    return store_run(store, &INTENT_ADD, rows, n, NULL, NULL, NULL, why);
 }
 
 static enum status save_changed(struct store *store, struct intent *const *intents, size_t count, struct arena *arena, struct why *why)

@@ -25,8 +25,14 @@ static enum status set_column(struct row_intent *intent, const struct query_colu
             return why_set(why, BROKEN, "%s in the audit is not a number", column->name);
         return OK;
     }
-    struct bytes text = value->type == JSON_STRING ? arena_dup(arena, value->text) : BYTES_NONE;
-    *(struct bytes *)at = column->type == COLUMN_BYTES ? unhex(text, arena) : text;
+    struct bytes bytes = BYTES_NONE;
+    if (value->type == JSON_STRING)
+        bytes = column->type == COLUMN_BYTES ? unhex(value->text, arena) : arena_dup(arena, value->text);
+    if (arena->failed)
+        return why_set(why, FULL, "no memory for a row of the audit");
+    if (bytes.at == NULL && value->type != JSON_NULL)
+        return why_set(why, BROKEN, "%s in the audit is not text", column->name);
+    *(struct bytes *)at = bytes;
     return OK;
 }
 
@@ -34,6 +40,8 @@ enum status intent_fold(struct row_intent *intent, const struct row_decision *de
 {
     struct json changes;
     TRY(json_parse(decision->detail, NULL, arena, &changes, why));
+    if (changes.type != JSON_OBJECT)
+        return why_set(why, BROKEN, "a detail in the audit is not an object");
     intent->id = decision->intent;
     intent->state = decision->state;
     intent->fence = decision->fence;

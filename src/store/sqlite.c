@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/mutant.h"
 #include "store/store.h"
+#include "store/wal_gather.h"
 
 #define CHECK_PAGES_MAX 8192 /* 32 MiB; checking a larger database would keep its users waiting */
 #define CHECKPOINT_PAGES 16000
@@ -21,6 +22,7 @@ struct sqlite_store {
     struct store store;
     sqlite3 *db;
     sqlite3_stmt *statements[STORE_QUERIES_MAX];
+    sqlite3_stmt *begin, *commit, *rollback;
     int lock_fd;
 };
 
@@ -80,20 +82,33 @@ static enum status execute(struct sqlite_store *sqlite, const char *sql, struct 
     return OK;
 }
 
+/* BEGIN, COMMIT and ROLLBACK are prepared once too: they come with every batch. */
+static enum status control(struct sqlite_store *sqlite, sqlite3_stmt **statement, const char *sql, struct why *why)
+{
+    if (*statement == NULL && sqlite3_prepare_v3(sqlite->db, sql, -1, SQLITE_PREPARE_PERSISTENT, statement, NULL) != SQLITE_OK)
+        return fail(sqlite, sql, why);
+    int code = sqlite3_step(*statement);
+    enum status status = code == SQLITE_DONE ? OK : fail(sqlite, sql, why);
+    sqlite3_reset(*statement);
+    return status;
+}
+
+/* There is one writer, so the lock for writing can wait for the first write: a batch that only reads never takes it. */
 static enum status sqlite_begin(struct store *store, struct why *why)
 {
-    return execute(of(store), "BEGIN IMMEDIATE", why);
+    return control(of(store), &of(store)->begin, "BEGIN", why);
 }
 
 static enum status sqlite_commit(struct store *store, struct why *why)
 {
-    return execute(of(store), "COMMIT", why);
+    return control(of(store), &of(store)->commit, "COMMIT", why);
 }
 
 static void sqlite_rollback(struct store *store)
 {
-    if (!sqlite3_get_autocommit(of(store)->db))
-        sqlite3_exec(of(store)->db, "ROLLBACK", NULL, NULL, NULL);
+    struct why why;
+    if (!sqlite3_get_autocommit(of(store)->db) && control(of(store), &of(store)->rollback, "ROLLBACK", &why) != OK)
+        LOG(LOG_ERROR, "a transaction could not be rolled back", LOG_CSTR("why", why.text));
 }
 
 static enum status sqlite_script(struct store *store, const char *text, struct why *why)
@@ -189,6 +204,9 @@ static void sqlite_close(struct store *store)
     struct sqlite_store *sqlite = of(store);
     for (size_t i = 0; i < STORE_QUERIES_MAX; i++)
         sqlite3_finalize(sqlite->statements[i]);
+    sqlite3_finalize(sqlite->begin);
+    sqlite3_finalize(sqlite->commit);
+    sqlite3_finalize(sqlite->rollback);
     sqlite3_close(sqlite->db);
     if (sqlite->lock_fd >= 0)
         close(sqlite->lock_fd);
@@ -200,6 +218,15 @@ static const struct store_ops sqlite_ops = {
 };
 
 /* ---- opening ---- */
+
+/* SQLite need not count its memory under one lock for all threads. */
+void store_setup(void)
+{
+    sqlite3_config(SQLITE_CONFIG_MULTITHREAD);
+    sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
+    sqlite3_initialize();
+}
+
 
 static enum status take_lock(const char *dir, int *ret_fd, struct why *why)
 {
@@ -325,7 +352,8 @@ static enum status open_database(struct sqlite_store *sqlite, const struct store
     if (access == STORE_WRITE && !MUTANT(NO_REWRITE))
         TRY(rewrite_wal(vfs, wal, &unclean, why));
     int flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_READWRITE | (access == STORE_WRITE ? SQLITE_OPEN_CREATE : 0);
-    if (sqlite3_open_v2(file->path, &sqlite->db, flags, file->vfs) != SQLITE_OK)
+    const char *layer = access == STORE_WRITE ? wal_gather_over(file->vfs) : file->vfs;
+    if (sqlite3_open_v2(file->path, &sqlite->db, flags, layer) != SQLITE_OK)
         return sqlite->db != NULL ? fail(sqlite, "open", why) : why_set(why, FULL, "no memory to open the database");
     TRY(configure(sqlite, access, file, why));
     return unclean ? check_small(sqlite, why) : OK;

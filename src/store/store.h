@@ -70,6 +70,9 @@ CHECKED enum status store_open_sqlite(const char *dir, enum store_access access,
 /* What happens when fsync fails: the process ends at once. A simulation ends its world instead. */
 extern void (*store_fsync_failed)(void);
 
+/* Once, before the first store is opened and before threads start. */
+void store_setup(void);
+
 /* One database file on a file layer of SQLite's. */
 struct store_sqlite_file {
     const char *path;

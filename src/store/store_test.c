@@ -163,7 +163,7 @@ TEST_BOTH(every_query_can_be_prepared)
 {
     struct store *store = open_store(storage);
     struct why why;
-    static const struct query *const all[] = {&INTENT_LOOK, &INTENT_LOCK, &INTENT_LAPSED, &INTENT_EXPIRED, &INTENT_GET,
+    static const struct query *const all[] = {&INTENT_LOOK, &INTENT_LOOK_ID, &INTENT_LOCK, &INTENT_LAPSED, &INTENT_EXPIRED, &INTENT_GET,
                                               &INTENT_BY_KEY, &INTENT_LIST, &INTENT_LIST_WORKFLOW, &INTENT_LIST_OPEN,
                                               &INTENT_LIST_CONFIRMED, &INTENT_LIST_WORKFLOW_STATE, &BODY_GET, &BODY_DROP,
                                               &TOMBSTONE_GET, &TOMBSTONE_DROP, &INTENT_DROP, &LANE_GET, &LANE_LIST, &DECISION_LIST,

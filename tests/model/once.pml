@@ -55,11 +55,14 @@ c_decl { static unsigned seen_marks; }
 #define FRESH 1
 #define OLD 2
 
+#define AMBIGUOUS_EARLIER 1
+#define AMBIGUOUS_NOW 2
+
 typedef row {
     byte state;
     byte fence;     /* also the number of attempts: each claim raises both */
     byte first;     /* since it may first have left: FRESH, OLD past two thirds of the window; 0 when it never left */
-    byte ambiguous; /* the fence of the first attempt of which nobody can tell; 0 for none */
+    byte ambiguous; /* which attempts may have had an effect: AMBIGUOUS_EARLIER, AMBIGUOUS_NOW */
     bool two_phase;
     byte result;
     byte sents;     /* audit: the fences that were SENT, a bit each */
@@ -168,10 +171,10 @@ byte seen_result; /* what the first client who was told of a result was told */
 
 /* ---- ledger.c ---- */
 
-inline forget_sent()
+inline had_no_effect(all_attempts)
 {
-    m.first = 0;
-    m.ambiguous = 0
+    m.ambiguous = (all_attempts -> 0 : m.ambiguous & AMBIGUOUS_EARLIER);
+    m.first = (m.ambiguous == 0 -> 0 : m.first)
 }
 
 inline intent_move(to) /* also the audit row: it is in the same transaction */
@@ -192,7 +195,7 @@ inline intent_move(to) /* also the audit row: it is in the same transaction */
     :: else
     fi;
     if
-    :: to == CONFIRMED || to == REFUSED || to == BURIED -> forget_sent()
+    :: to == CONFIRMED || to == REFUSED || to == BURIED -> had_no_effect(true)
     :: else
     fi;
     m.state = to
@@ -220,10 +223,7 @@ inline set_sent()
 
 inline move_ambiguous()
 {
-    if
-    :: m.ambiguous == 0 -> m.ambiguous = m.fence
-    :: else
-    fi;
+    m.ambiguous = m.ambiguous | AMBIGUOUS_NOW;
     if
     :: RETRY_IS_DEDUPLICATED -> intent_move(PENDING)
     :: !RETRY_IS_DEDUPLICATED && ON_UNKNOWN_RETRY -> m.announced = true; intent_move(PENDING)
@@ -252,6 +252,7 @@ inline reply(w, what)
 inline give_claim(w)
 {
     m.fence++;
+    m.ambiguous = (m.ambiguous != 0 -> AMBIGUOUS_EARLIER : 0);
     m.two_phase = asked2[w];
     has[w] = m.fence;
     RULE((m.fence > top), "the fence grows");
@@ -314,23 +315,21 @@ inline say_confirm(w)
     fi
 }
 
-/* A holder speaks for its own attempt. When an earlier one is ambiguous too, its "no effect" says nothing of that one. */
+/* A holder speaks for its own attempt: its "no effect" says nothing of an earlier one. */
 #ifdef FORGET_EARLIER
-#define SPEAKS_FOR_ALL true
+#define OF_ALL_ATTEMPTS (m.state == UNKNOWN)
+#define EARLIER false
 #else
-#define SPEAKS_FOR_ALL (m.ambiguous == m.fence)
+#define OF_ALL_ATTEMPTS false
+#define EARLIER (m.state == UNKNOWN && (m.ambiguous & AMBIGUOUS_EARLIER) != 0)
 #endif
 
 inline fail_without_effect(final)
 {
+    had_no_effect(OF_ALL_ATTEMPTS);
     if
-    :: m.ambiguous == 0 || (m.state == UNKNOWN && SPEAKS_FOR_ALL) -> forget_sent()
-    :: else
-    fi;
-    if
-    :: m.state == UNKNOWN && m.ambiguous != 0 -> MARK(4, "no effect, but an earlier attempt is unknown")
-    :: !(m.state == UNKNOWN && m.ambiguous != 0) && !final -> intent_move(PENDING)
-    :: !(m.state == UNKNOWN && m.ambiguous != 0) && final && m.ambiguous != 0 -> intent_move(UNKNOWN)
+    :: !final -> intent_move(PENDING)
+    :: final && m.ambiguous != 0 -> intent_move(UNKNOWN)
     :: else -> intent_move(REFUSED)
     fi
 }
@@ -339,6 +338,7 @@ inline say_fail_none(w, final)
 {
     if
     :: m.state == CONFIRMED || m.state == BURIED || m.state == ABSENT -> reply(w, R_FENCED)
+    :: EARLIER -> MARK(4, "no effect, but an earlier attempt is unknown"); reply(w, R_DONE)
     :: m.state == REFUSED || (m.state == PENDING && !final) -> reply(w, R_DONE)
     :: else ->
         CHECK_WRITER(w);
@@ -379,10 +379,7 @@ inline say_release(w)
     :: m.state == SENT && m.two_phase -> reply(w, R_ALREADY)
     :: else ->
         CHECK_WRITER(w);
-        if
-        :: m.ambiguous == 0 -> forget_sent()
-        :: else
-        fi;
+        had_no_effect(false);
         intent_move(PENDING);
         reply(w, R_DONE)
     fi
@@ -804,7 +801,7 @@ end:
         OPEN_BATCH;
         MARK(12, "looked: it happened") }
     :: d_step { m.state == UNKNOWN && NO_BATCH && MAY_LOOK && effects == 0 ->
-        forget_sent();
+        had_no_effect(true);
         intent_move(PENDING);
         OPEN_BATCH;
         MARK(13, "looked: it did not happen") }

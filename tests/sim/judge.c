@@ -67,13 +67,13 @@ static void judge_proceed(struct sim *sim, struct key *key, const struct engine_
     key->intent = answer->intent;
 }
 
-static void judge_expired(struct sim *sim, struct key *key)
+static void judge_expired(struct sim *sim, struct key *key, const struct ledger_answer *answer)
 {
     mark(MARK_EXPIRED);
     if (key->settled_us > 0 && sim->now_us - key->settled_us < KEEP_US)
         sim_violated(sim, "INV-15", "%s was forgotten after %lld ms", key->text, (long long)((sim->now_us - key->settled_us) / 1000));
-    if (key->settled_us == 0 && !key->confirmed_seen && key->accepted && key->effects == 0 && key->unknown_seen)
-        sim_violated(sim, "INV-15", "%s was forgotten while it was unknown", key->text);
+    if (answer->state != STATE_CONFIRMED && answer->state != STATE_REFUSED)
+        sim_violated(sim, "INV-15", "%s was forgotten while it was %s", key->text, intent_state_names[answer->state]);
 }
 
 static void judge_claim(struct sim *sim, struct key *key, const struct engine_command *command, int64_t asked_us)
@@ -113,7 +113,7 @@ static void judge_claim(struct sim *sim, struct key *key, const struct engine_co
             sim_violated(sim, "INV-3", "%s is refused, but it happened", key->text);
         break;
     case VERDICT_EXPIRED:
-        judge_expired(sim, key);
+        judge_expired(sim, key, &command->answer);
         break;
     case VERDICT_DONE:
     case VERDICT_FENCED:
@@ -296,7 +296,7 @@ static struct intent load(struct sim *sim, struct key *key)
     struct why why = {""};
     uint8_t h[KEY_HASH_SIZE];
     ledger_key_hash(engine_pepper(sim->engine), BYTES("main"), BYTES("w"), bytes_of(key->text), h);
-    struct q_intent_look look = {{(const char *)h, KEY_HASH_SIZE}, 0};
+    struct q_intent_look look = {{(const char *)h, KEY_HASH_SIZE}};
     struct q_tombstone_get stone = {look.h};
     struct store *store = engine_store(sim->engine);
     if (store_run(store, &INTENT_LOOK, &look, 1, take_intent, &found, NULL, &why) != OK ||

@@ -109,7 +109,7 @@ static bool run(const struct options *options, uint64_t *ret_histories)
 /* Which tier can see it: what happens below the store only the simulated disk shows. */
 static enum tier tier_of(enum mutant mutant)
 {
-    bool disk = mutant == MUTANT_SYNC_NORMAL || mutant == MUTANT_SYNC_OFF || mutant == MUTANT_NO_REWRITE;
+    bool disk = mutant == MUTANT_SYNC_NORMAL || mutant == MUTANT_SYNC_BEFORE_WRITE || mutant == MUTANT_SYNC_OFF || mutant == MUTANT_NO_REWRITE;
     return disk ? TIER_SQLITE : TIER_MEMORY;
 }
 

@@ -120,8 +120,13 @@ static enum status give(struct running *running, const void *row)
 
 static enum status run_intent_look(struct running *running, const void *params)
 {
-    const struct q_intent_look *look = params;
-    const struct row_intent *row = find_intent(&running->memory->now, look->h, look->id);
+    const struct row_intent *row = find_intent(&running->memory->now, ((const struct q_intent_look *)params)->h, 0);
+    return row != NULL ? give(running, row) : OK;
+}
+
+static enum status run_intent_look_id(struct running *running, const void *params)
+{
+    const struct row_intent *row = find_intent(&running->memory->now, BYTES_NONE, ((const struct q_intent_look_id *)params)->id);
     return row != NULL ? give(running, row) : OK;
 }
 
@@ -341,6 +346,7 @@ static const struct {
     run_fn *run;
 } known[] = {
     {&INTENT_LOOK, run_intent_look},
+    {&INTENT_LOOK_ID, run_intent_look_id},
     {&INTENT_ADD, run_intent_add},
     {&INTENT_CHANGE, run_intent_change},
     {&INTENT_LAPSED, run_intent_lapsed},
