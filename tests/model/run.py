@@ -164,7 +164,8 @@ def run(check, workers, directory):
 
 def show(check, outcome):
     verdict = "ok  " if outcome.passed else "FAIL"
-    print(f"{verdict} {check.kind:<7} {check.name:<17} {check.mode:<6} {check.faults:>2} {outcome.states:>12} {outcome.seconds:>6.1f} s  {outcome.text}", flush=True)
+    what = f"{check.kind:<7} {check.name:<17} {check.mode:<6} {check.faults:>2}"
+    print(f"{verdict} {what} {outcome.states:>12} {outcome.seconds:>6.1f} s  {outcome.text}", flush=True)
 
 
 def arguments():

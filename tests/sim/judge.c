@@ -174,7 +174,8 @@ void judge_processed(struct sim *sim, const struct engine_command *command)
     if (key != NULL)
         check_fence(sim, key, command);
     bool settles = command->ledger.op == OP_CONFIRM || command->ledger.op == OP_FAIL;
-    if (key != NULL && settles && command->answer.verdict == VERDICT_DONE && key->settled_us == 0 &&
+    /* A repetition was settled earlier, nobody knows when: the reply may have died with the process. */
+    if (key != NULL && settles && command->answer.verdict == VERDICT_DONE && !command->answer.again && key->settled_us == 0 &&
         (command->answer.state == STATE_CONFIRMED || command->answer.state == STATE_REFUSED))
         key->settled_us = sim->now_us;
 }
