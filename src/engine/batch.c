@@ -344,7 +344,7 @@ static enum status save(struct batch *batch)
     if (status != OK)
         return status;
     engine->chain = chain;
-    suppressions_clear(&engine->suppressions);
+    suppressions_written(&engine->suppressions);
     atomic_fetch_add(&engine->counts.commits, 1);
     return OK;
 }

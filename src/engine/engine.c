@@ -12,7 +12,6 @@
 #define LAPSE_EVERY_POSTGRES_US (500 * WHEN_MS)
 #define EXPIRE_EVERY_US (10 * WHEN_SECOND)
 #define INTAKE_EVERY_US (1 * WHEN_SECOND)
-#define FLUSH_EVERY_US (200 * WHEN_MS)
 #define SWEEP_MAX 256
 #define TOMBSTONES_PER_SWEEP 1000
 
@@ -213,8 +212,8 @@ static int64_t next_wake(const struct engine *engine, int64_t boot_us)
     int64_t wake = engine->lapse_due_us < engine->expire_due_us ? engine->lapse_due_us : engine->expire_due_us;
     if (engine->parked_count > 0 && engine->parked_look_us < wake)
         wake = engine->parked_look_us;
-    if (engine->suppressions.count > 0 && engine->suppressions.oldest_us + FLUSH_EVERY_US < wake)
-        wake = engine->suppressions.oldest_us + FLUSH_EVERY_US;
+    if (engine->suppressions.count > 0 && engine->suppressions.oldest_us + SUPPRESSED_FLUSH_US < wake)
+        wake = engine->suppressions.oldest_us + SUPPRESSED_FLUSH_US;
     if (engine->intake != INTAKE_OPEN && engine->intake_due_us < wake)
         wake = engine->intake_due_us;
     return wake > boot_us ? wake : boot_us;
@@ -283,7 +282,10 @@ static void finish(struct engine *engine)
     if (engine->suppressions.count == 0 || atomic_load(&engine->intake) != INTAKE_OPEN)
         return;
     engine->suppressions.oldest_us = INT64_MIN / 2; /* due now */
-    batch_run(engine, NULL, 0);
+    for (size_t left = 0; engine->suppressions.count > 0 && engine->suppressions.count - engine->suppressions.written != left;) {
+        left = engine->suppressions.count - engine->suppressions.written;
+        batch_run(engine, NULL, 0);
+    }
 }
 
 void engine_submit(struct engine *engine, struct engine_command *command)

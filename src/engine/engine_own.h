@@ -7,7 +7,8 @@
 #include "engine/engine.h"
 
 #define PARKED_BUCKETS 1024
-#define SUPPRESSED_MAX 4096
+#define SUPPRESSED_MAX 16384
+#define SUPPRESSED_FLUSH_US INT64_C(1000000) /* their counts are written at the latest so much later */
 #define BATCH_ARENA_MAX (512u << 20)
 
 /* A duplicate that was answered without a transition, counted until it is written. */
@@ -22,7 +23,7 @@ struct suppressions {
     struct arena arena;
     struct suppressed at[SUPPRESSED_MAX];
     uint16_t slots[SUPPRESSED_MAX * 2]; /* open addressing, index + 1 */
-    size_t count;
+    size_t count, written, writing;     /* those before `written` are in the audit, those before `writing` are in this batch */
     int64_t oldest_us; /* boot clock of the first one; 0 when empty */
 };
 
@@ -88,7 +89,8 @@ void suppressions_init(struct suppressions *suppressions);
 void suppressions_note(struct suppressions *suppressions, const struct ledger_command *command, const struct ledger_answer *answer,
                        int64_t boot_us);
 bool suppressions_are_due(const struct suppressions *suppressions, int64_t boot_us);
-void suppressions_write(const struct suppressions *suppressions, struct audit_batch *audit);
-void suppressions_clear(struct suppressions *suppressions);
+/* Adds some of them to a batch; suppressions_written() once that is committed. */
+void suppressions_write(struct suppressions *suppressions, struct audit_batch *audit);
+void suppressions_written(struct suppressions *suppressions);
 
 #endif

@@ -1,7 +1,7 @@
 #include "engine/engine_own.h"
 
-#define FLUSH_AFTER_US (200 * 1000)
-#define ARENA_MAX (8u << 20)
+#define ROWS_PER_BATCH 512 /* so that nobody's answer waits for the counting */
+#define ARENA_MAX (64u << 20)
 
 void suppressions_init(struct suppressions *suppressions)
 {
@@ -48,20 +48,34 @@ static struct bytes detail_of(struct arena *arena, const struct ledger_command *
     return detail;
 }
 
-void suppressions_note(struct suppressions *suppressions, const struct ledger_command *command, const struct ledger_answer *answer,
-                       int64_t boot_us)
+/* Finds it among those that are not yet written, or a free place. */
+static struct suppressed *find(struct suppressions *suppressions, const struct ledger_command *command, const struct ledger_answer *answer,
+                               uint16_t **ret_slot)
 {
     size_t slot = slot_of(answer->intent, answer->would);
     for (; suppressions->slots[slot] != 0; slot = (slot + 1) % (SUPPRESSED_MAX * 2)) {
-        struct suppressed *one = &suppressions->at[suppressions->slots[slot] - 1];
-        if (is_same(one, command, answer)) {
-            one->count++;
-            return;
-        }
+        size_t index = suppressions->slots[slot] - 1u;
+        if (!is_same(&suppressions->at[index], command, answer))
+            continue;
+        if (index >= suppressions->writing)
+            return &suppressions->at[index];
+        break; /* its count is on its way: a new one takes its place */
     }
-    if (suppressions->count == SUPPRESSED_MAX)
-        return; /* the batch that comes next writes them; see suppressions_are_due */
-    struct suppressed *one = &suppressions->at[suppressions->count++];
+    *ret_slot = &suppressions->slots[slot];
+    return NULL;
+}
+
+void suppressions_note(struct suppressions *suppressions, const struct ledger_command *command, const struct ledger_answer *answer,
+                       int64_t boot_us)
+{
+    uint16_t *slot = NULL;
+    struct suppressed *one = find(suppressions, command, answer, &slot);
+    if (one != NULL) {
+        one->count++;
+        return;
+    }
+    ASSERT(suppressions->count < SUPPRESSED_MAX);
+    one = &suppressions->at[suppressions->count++];
     *one = (struct suppressed){
         .intent = answer->intent,
         .verdict = answer->would,
@@ -73,43 +87,57 @@ void suppressions_note(struct suppressions *suppressions, const struct ledger_co
         .reason = answer->shadow ? BYTES("shadow") : BYTES_NONE,
         .detail = detail_of(&suppressions->arena, command, answer),
     };
-    suppressions->slots[slot] = (uint16_t)suppressions->count;
+    *slot = (uint16_t)suppressions->count;
     if (suppressions->oldest_us == 0)
         suppressions->oldest_us = boot_us;
 }
 
-bool suppressions_are_due(const struct suppressions *suppressions, int64_t boot_us)
+/* A batch adds at most ENGINE_BATCH_MAX of them, and one may fail to be written. */
+static bool is_nearly_full(const struct suppressions *suppressions)
 {
-    return suppressions->count >= SUPPRESSED_MAX - ENGINE_BATCH_MAX ||
-           (suppressions->count > 0 && boot_us - suppressions->oldest_us >= FLUSH_AFTER_US);
+    return suppressions->count >= SUPPRESSED_MAX - 2 * ENGINE_BATCH_MAX;
 }
 
-void suppressions_write(const struct suppressions *suppressions, struct audit_batch *audit)
+bool suppressions_are_due(const struct suppressions *suppressions, int64_t boot_us)
 {
-    for (size_t i = 0; i < suppressions->count; i++) {
-        const struct suppressed *one = &suppressions->at[i];
+    return is_nearly_full(suppressions) || (suppressions->count > 0 && boot_us - suppressions->oldest_us >= SUPPRESSED_FLUSH_US);
+}
+
+static void write_one(const struct suppressed *one, struct row_decision *row)
+{
+    row->space = one->space.at != NULL ? one->space : BYTES("main");
+    row->kind = bytes_of(ledger_verdict_names[one->verdict]);
+    row->intent = one->intent;
+    row->fence = one->fence;
+    row->state = -1;
+    row->count = one->count;
+    row->policy = one->policy;
+    row->actor = one->actor.at != NULL ? one->actor : BYTES("");
+    row->reason = one->reason;
+    row->detail = one->detail;
+}
+
+void suppressions_write(struct suppressions *suppressions, struct audit_batch *audit)
+{
+    size_t until = suppressions->written + ROWS_PER_BATCH;
+    if (until > suppressions->count || is_nearly_full(suppressions))
+        until = suppressions->count;
+    suppressions->writing = suppressions->written;
+    for (; suppressions->writing < until; suppressions->writing++) {
         struct row_decision *row = audit_add(audit);
         if (row == NULL)
             return;
-        row->space = one->space.at != NULL ? one->space : BYTES("main");
-        row->kind = bytes_of(ledger_verdict_names[one->verdict]);
-        row->intent = one->intent;
-        row->fence = one->fence;
-        row->state = -1;
-        row->count = one->count;
-        row->policy = one->policy;
-        row->actor = one->actor.at != NULL ? one->actor : BYTES("");
-        row->reason = one->reason;
-        row->detail = one->detail;
+        write_one(&suppressions->at[suppressions->writing], row);
     }
 }
 
-void suppressions_clear(struct suppressions *suppressions)
+void suppressions_written(struct suppressions *suppressions)
 {
-    if (suppressions->count == 0)
+    suppressions->written = suppressions->writing;
+    if (suppressions->written < suppressions->count || suppressions->count == 0)
         return;
     memset(suppressions->slots, 0, sizeof suppressions->slots);
     arena_clear(&suppressions->arena);
-    suppressions->count = 0;
+    suppressions->count = suppressions->written = suppressions->writing = 0;
     suppressions->oldest_us = 0;
 }

@@ -258,13 +258,22 @@ static void take_rules(struct intent *intent, const struct ledger_command *comma
     row->action = command->action;
 }
 
+/* A repetition that relies on the destination's memory must be over before that may end: it is given out within two thirds of the window, so its
+ * lease may take the last third. */
+static int64_t lease_allowed(const struct row_intent *row, int64_t lease_us)
+{
+    bool limited = row->capability == CAPABILITY_IDEMPOTENT && lease_us > row->window_us / 3 && !MUTANT(NO_WINDOW);
+    return limited ? row->window_us / 3 : lease_us;
+}
+
 static void give_claim(struct ledger *ledger, struct intent *intent, const struct ledger_command *command, const char *reason)
 {
     take_rules(intent, command);
+    intent->row.lease_us = lease_allowed(&intent->row, command->lease_us);
     intent->row.ambiguous = intent->row.ambiguous != 0 ? AMBIGUOUS_EARLIER : 0;
     intent->row.fence++;
     intent->row.attempts++;
-    intent->row.lease_until = ledger->now.run_us + command->lease_us;
+    intent->row.lease_until = ledger->now.run_us + intent->row.lease_us;
     if (!command->two_phase)
         set_sent(ledger, intent);
     intent_move(ledger, intent, command->two_phase ? STATE_CLAIMED : STATE_SENT, command, reason);
@@ -313,19 +322,31 @@ static void answer_reused(struct ledger *ledger, const struct intent *intent, co
         ledger->audit->failed = true;
 }
 
+/* What may have happened is given out again only under rules that allow it, those of the first send and those of today. */
+static bool may_repeat(const struct ledger *ledger, const struct intent *intent, const struct ledger_command *command)
+{
+    if (command->capability == CAPABILITY_NONE && (command->on_unknown == ON_UNKNOWN_RETRY || MUTANT(RETRY_AMBIGUOUS)))
+        return true;
+    return command->capability == CAPABILITY_IDEMPOTENT && command->window_us >= intent->row.window_us && retry_is_deduplicated(ledger, intent);
+}
+
 /* Nobody holds it. Before it is given out again: are there attempts left, and is a repetition still harmless? */
 static void claim_pending(struct ledger *ledger, struct intent *intent, const struct ledger_command *command, struct ledger_answer *ret)
 {
     struct row_intent *row = &intent->row;
-    bool horizon = row->ambiguous && row->capability == CAPABILITY_IDEMPOTENT && !retry_is_deduplicated(ledger, intent);
+    bool repeats = row->ambiguous != 0 && !may_repeat(ledger, intent, command);
     bool exhausted = row->attempts >= command->attempts_max;
-    if (!horizon && !exhausted) {
-        give_claim(ledger, intent, command, row->ambiguous ? "again_may_have_happened" : "again");
+    if (!repeats && !exhausted) {
+        give_claim(ledger, intent, command, row->ambiguous != 0 ? "again_may_have_happened" : "again");
         answer(ledger, intent, VERDICT_PROCEED, ret);
         return;
     }
-    if (row->ambiguous) {
-        intent_move(ledger, intent, STATE_UNKNOWN, command, horizon ? "destination_may_have_forgotten_the_key" : "attempts_exhausted");
+    if (row->ambiguous != 0) {
+        bool horizon = repeats && row->capability == CAPABILITY_IDEMPOTENT && command->capability == CAPABILITY_IDEMPOTENT;
+        intent_move(ledger, intent, STATE_UNKNOWN, command,
+                    horizon   ? "destination_may_have_forgotten_the_key"
+                    : repeats ? "rules_allow_no_repetition"
+                              : "attempts_exhausted");
         answer(ledger, intent, VERDICT_OUTCOME_UNKNOWN, ret);
         return;
     }
@@ -479,11 +500,13 @@ static void say_fail(struct ledger *ledger, struct intent *intent, const struct 
 
 static void say_extend(struct ledger *ledger, struct intent *intent, const struct ledger_command *command, struct ledger_answer *ret)
 {
-    if (!is_held(intent->row.state)) {
+    /* A repetition is not carried past the destination's memory by heartbeats: its lease ends, and then it is unknown. */
+    bool too_late = intent->row.ambiguous != 0 && intent->row.capability == CAPABILITY_IDEMPOTENT && !retry_is_deduplicated(ledger, intent);
+    if (!is_held(intent->row.state) || too_late) {
         answer(ledger, intent, VERDICT_FENCED, ret);
         return;
     }
-    intent->row.lease_us = command->lease_us > 0 ? command->lease_us : intent->row.lease_us;
+    intent->row.lease_us = lease_allowed(&intent->row, command->lease_us > 0 ? command->lease_us : intent->row.lease_us);
     intent->row.lease_until = ledger->now.run_us + intent->row.lease_us;
     intent_move(ledger, intent, (enum intent_state)intent->row.state, command, "heartbeat");
     answer(ledger, intent, VERDICT_DONE, ret);

@@ -164,6 +164,41 @@ TEST(a_deduplicating_destination_is_retried_only_within_two_thirds_of_its_window
     house_close(&house);
 }
 
+TEST(heartbeats_do_not_carry_a_repetition_past_the_destinations_window)
+{
+    struct house house;
+    house_open(&house, HOUSE_SQLITE);
+    struct engine_command command = house_claim("k");
+    command.ledger.capability = CAPABILITY_IDEMPOTENT;
+    command.ledger.window_us = 3 * WHEN_HOUR;
+    claim(&house, &command, VERDICT_PROCEED);
+    house_advance(&house, LEASE_OVER);
+    command.ledger.lease_us = 24 * WHEN_HOUR; /* is cut to a third of the window */
+    claim(&house, &command, VERDICT_PROCEED);
+    CHECK_INT(house_intent(&house, command.answer.intent).lease_us, WHEN_HOUR);
+    house_advance(&house, 59 * WHEN_MINUTE);
+    say(&house, OP_EXTEND, &command, VERDICT_DONE);
+    house_advance(&house, 59 * WHEN_MINUTE);
+    say(&house, OP_EXTEND, &command, VERDICT_DONE);
+    house_advance(&house, 10 * WHEN_MINUTE); /* 2 h 8 min after the first send */
+    say(&house, OP_EXTEND, &command, VERDICT_FENCED);
+    house_advance(&house, WHEN_HOUR);
+    claim(&house, &command, VERDICT_OUTCOME_UNKNOWN);
+    house_close(&house);
+}
+
+TEST(new_rules_do_not_allow_a_repetition_that_the_old_ones_made_harmless)
+{
+    struct house house;
+    house_open(&house, HOUSE_SQLITE);
+    struct engine_command first = house_claim("k"), second = house_claim("k");
+    first.ledger.capability = CAPABILITY_IDEMPOTENT;
+    claim(&house, &first, VERDICT_PROCEED);
+    house_advance(&house, LEASE_OVER);
+    claim(&house, &second, VERDICT_OUTCOME_UNKNOWN); /* meanwhile the policy says: the destination remembers nothing */
+    house_close(&house);
+}
+
 TEST(the_retry_horizon_counts_by_the_longer_of_two_clocks)
 {
     struct house house;
