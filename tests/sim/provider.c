@@ -5,7 +5,7 @@
 struct call {
     struct holder *holder;
     struct key *key;
-    uint64_t life;
+    uint64_t life, number;
     char downstream[64];
     bool refuse;
     void (*done)(struct sim *, struct holder *, enum call_outcome, const char *);
@@ -16,8 +16,10 @@ struct call {
 static void reply_arrives(struct sim *sim, void *arg)
 {
     struct call *call = arg;
-    if (call->holder->life == call->life)
-        call->done(sim, call->holder, call->outcome, call->result);
+    if (call->holder->life != call->life || call->holder->call != call->number)
+        return;
+    call->holder->call++; /* the first answer counts */
+    call->done(sim, call->holder, call->outcome, call->result);
 }
 
 /* A provider with keys remembers what it did under each, for its window. */
@@ -82,7 +84,7 @@ static int64_t delay(struct sim *sim)
 void provider_call(struct sim *sim, struct holder *holder, void (*done)(struct sim *, struct holder *, enum call_outcome, const char *))
 {
     struct call *call = arena_zalloc(&sim->arena, 1, sizeof *call);
-    *call = (struct call){.holder = holder, .key = holder->key, .life = holder->life, .done = done};
+    *call = (struct call){.holder = holder, .key = holder->key, .life = holder->life, .number = ++holder->call, .done = done};
     call->refuse = sim_chance(sim, sim->mix.provider_says_no);
     snprintf(call->downstream, sizeof call->downstream, "%s", holder->downstream);
     judge_send(sim, holder);

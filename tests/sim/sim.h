@@ -100,6 +100,7 @@ struct holder {
     int contents;
     uint64_t life;         /* grows when it dies: replies to an earlier life are ignored */
     uint64_t asked;        /* the request it waits for */
+    uint64_t call;         /* the call to the provider it waits for */
     bool busy;
     int64_t intent, fence;
     char downstream[64];
