@@ -40,6 +40,7 @@ CREATE TABLE intent (
     first_sent BIGINT NOT NULL,
     first_sent_run BIGINT NOT NULL,
     ambiguous BIGINT NOT NULL,
+    epoch BIGINT NOT NULL,
     settled BIGINT NOT NULL,
     expires BIGINT NOT NULL
 );

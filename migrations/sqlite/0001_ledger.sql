@@ -40,6 +40,7 @@ CREATE TABLE intent (
     first_sent INTEGER NOT NULL,
     first_sent_run INTEGER NOT NULL,
     ambiguous INTEGER NOT NULL,
+    epoch INTEGER NOT NULL,
     settled INTEGER NOT NULL,
     expires INTEGER NOT NULL
 );

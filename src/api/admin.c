@@ -209,6 +209,67 @@ void policy_put(struct call *call)
     engine_submit(call->api->engine, &call->command);
 }
 
+/* ---- quarantine ---- */
+
+struct lift_state {
+    struct call *call;
+    struct bytes reason, actor;
+};
+
+static const struct json_field lift_fields[] = {
+    {"reason", JSON_FIELD_TEXT, offsetof(struct lift_state, reason), true, 1, 1024, NULL},
+};
+
+static enum status lift_write(struct store *store, struct ledger *ledger, struct engine_command *command, struct why *why)
+{
+    struct lift_state *state = command->user;
+    TRY(quarantine_lift(store, why));
+    TRY(record(ledger, BYTES("main"), state->actor, "quarantine_lift", BYTES_NONE));
+    ledger->audit->rows[ledger->audit->count - 1].reason = state->reason;
+    return OK;
+}
+
+static void lift_on_loop(void *arg)
+{
+    struct call *call = arg;
+    if (call->command.status == NOTHING) {
+        problem(call, "not_found", "There is no quarantine to lift.");
+        return;
+    }
+    if (call->command.status != OK) {
+        problem_storage(call, call->command.status, &call->command.why);
+        return;
+    }
+    struct json_out out = json_out_to(&call->out);
+    json_open(&out, '{');
+    json_name(&out, "lifted");
+    json_bool(&out, true);
+    json_close(&out, '}');
+    call_reply(call, 200);
+}
+
+static void lift_done(struct engine_command *command)
+{
+    struct lift_state *state = command->user;
+    http_server_post(state->call->api->server, lift_on_loop, state->call);
+}
+
+void quarantine_lift_post(struct call *call)
+{
+    struct lift_state *state = arena_zalloc(call->request->arena, 1, sizeof *state);
+    ASSERT(state != NULL);
+    if (!keeps_house(call) || !call_body(call, lift_fields, sizeof lift_fields / sizeof *lift_fields, state))
+        return;
+    if (memchr(state->reason.at, 0, state->reason.len) != NULL) {
+        problem_field(call, BYTES("reason"), "reason must not contain U+0000.");
+        return;
+    }
+    state->call = call;
+    state->actor = call->actor;
+    call->command = (struct engine_command){.write = lift_write, .user = state, .arena = call->request->arena, .done = lift_done};
+    engine_submit(call->api->engine, &call->command);
+}
+
 /* ---- tokens ---- */
 
 enum status token_write(struct store *store, struct ledger *ledger, struct engine_command *command, struct why *why)

@@ -133,6 +133,7 @@ void health_ready(struct call *call);
 void health_metrics(struct call *call);
 void openapi_show(struct call *call);
 void root_show(struct call *call);
+void quarantine_lift_post(struct call *call);
 
 /* Makes a token row in the batch's transaction: shared with the first start. */
 struct token_order {

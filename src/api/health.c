@@ -61,6 +61,22 @@ void health_ready(struct call *call)
     json_cstr(&out, intakes[intake]);
     json_name(&out, "reason");
     json_cstr(&out, intake != INTAKE_OPEN ? why.text : atomic_load(&api->stopping) ? "semel is stopping" : NULL);
+    int64_t epoch, since_us;
+    struct why quarantine_why;
+    bool quarantine = engine_quarantine(api->engine, &epoch, &since_us, &quarantine_why);
+    json_name(&out, "epoch");
+    json_i64(&out, epoch);
+    json_name(&out, "quarantine");
+    if (quarantine) {
+        json_open(&out, '{');
+        json_name(&out, "since");
+        json_time(&out, since_us);
+        json_name(&out, "reason");
+        json_cstr(&out, quarantine_why.text);
+        json_close(&out, '}');
+    } else {
+        json_null(&out);
+    }
     json_name(&out, "policy_version");
     json_i64(&out, api->policy_version);
     json_name(&out, "mode");

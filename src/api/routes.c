@@ -19,6 +19,7 @@ const struct route api_routes[] = {
     {HTTP_GET, "/v1/openapi.json", 0, openapi_show},
     {HTTP_GET, "/v1/policy", SCOPE_READ, policy_show},
     {HTTP_PUT, "/v1/policy", SCOPE_ADMIN, policy_put},
+    {HTTP_POST, "/v1/quarantine/lift", SCOPE_ADMIN, quarantine_lift_post},
     {HTTP_GET, "/v1/tokens", SCOPE_ADMIN, tokens_list},
     {HTTP_POST, "/v1/tokens", SCOPE_ADMIN, tokens_create},
     {HTTP_DELETE, "/v1/tokens/{token}", SCOPE_ADMIN, tokens_revoke},

@@ -48,6 +48,8 @@ const struct cli_command cli_commands[] = {
      "Problems are printed as FILE:LINE:COLUMN: PROBLEM; exit 78.", policy_check_run},
     {"policy settings", "List every setting that a policy may have.", {{0}}, NULL, CLI_PRINTS_JSON, NULL, policy_settings_run},
     {"policy show", "Print the daemon's policy.", {{0}}, NULL, ALL_SHARED, NULL, policy_show_run},
+    {"quarantine lift", "Go on after a fail-over that may have lost decisions.", {{0}}, quarantine_lift_options, ALL_SHARED,
+     "Look first at what is held: semel intents --state unknown", quarantine_lift_run},
     {"release", "Give a claim back untouched: nothing was done.", {INTENT_ARGUMENT}, release_options, ALL_SHARED, NULL, release_run},
     {"sent", "Say, just before acting, that from now on it may have happened.", {INTENT_ARGUMENT}, sent_options, ALL_SHARED,
      "For claims made with --two-phase. When it succeeds, act at once; when it does not, do not act.", sent_run},

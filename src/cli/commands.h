@@ -8,7 +8,7 @@
 
 extern const struct cli_option audit_verify_options[], claim_options[], confirm_options[], daemon_options[], extend_options[],
     fail_options[], help_options[], intents_options[], key_options_table[], release_options[], sent_options[], show_options[],
-    token_create_options[], why_options[];
+    quarantine_lift_options[], token_create_options[], why_options[];
 extern const char *const completion_shells[];
 
 int audit_verify_run(struct cli *cli);
@@ -29,6 +29,7 @@ int sent_run(struct cli *cli);
 int serve_run(struct cli *cli);
 int show_run(struct cli *cli);
 int status_run(struct cli *cli);
+int quarantine_lift_run(struct cli *cli);
 int token_create_run(struct cli *cli);
 int token_ls_run(struct cli *cli);
 int token_revoke_run(struct cli *cli);

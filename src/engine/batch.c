@@ -76,7 +76,12 @@ static enum status batch_begin(struct batch *batch)
 {
     struct engine *engine = batch->engine;
     arena_clear(&engine->arena);
-    batch->ledger = (struct ledger){engine_now(engine), &engine->arena, &engine->ids, &batch->audit};
+    batch->ledger = (struct ledger){.now = engine_now(engine),
+                                    .epoch = engine->epoch,
+                                    .quarantine = engine->quarantine,
+                                    .arena = &engine->arena,
+                                    .ids = &engine->ids,
+                                    .audit = &batch->audit};
     audit_batch_init(&batch->audit, &engine->arena);
     batch->intent_count = 0;
     batch->intent_cap = batch->count + 1;

@@ -144,6 +144,7 @@ static void sweep_lapsed(struct engine *engine, int64_t boot_us)
 {
     if (boot_us < engine->lapse_due_us)
         return;
+    epoch_refresh(engine);
     bool more = sweep(engine, &INTENT_LAPSED, OP_LAPSE, &engine->counts.lapsed);
     int64_t every = engine->postgres_url != NULL ? LAPSE_EVERY_POSTGRES_US : LAPSE_EVERY_US;
     engine->lapse_due_us = more ? 0 : boot_us + every;
@@ -321,8 +322,20 @@ static enum status open_store(struct engine *engine, int lane, int *ret_lane, st
     return store_open_postgres(engine->postgres_url, STORE_WRITE, lane, &engine->store, ret_lane, why);
 }
 
+/* Is everything that this node has acknowledged in its lane still there? */
+static enum status has_lost(struct engine *engine, const struct audit_chain *acknowledged, bool *ret_lost, struct why *why)
+{
+    struct audit_chain found;
+    int64_t last_id;
+    TRY(audit_chain_load(engine->store, acknowledged->lane, &found, &last_id, why));
+    bool same = found.seq != acknowledged->seq || hash_equal(hash_bytes(&found.hash), hash_bytes(&acknowledged->hash));
+    *ret_lost = acknowledged->seq > 0 && (found.seq < acknowledged->seq || !same);
+    return OK;
+}
+
 enum status engine_connect(struct engine *engine, int lane, struct why *why)
 {
+    struct audit_chain acknowledged = engine->chain;
     store_close(engine->store);
     engine->store = NULL;
     int got_lane = 0;
@@ -335,7 +348,9 @@ enum status engine_connect(struct engine *engine, int lane, struct why *why)
     TRY(audit_chain_load(engine->store, (uint32_t)got_lane, &engine->chain, &last_id, why));
     engine->chain.lane = (uint32_t)got_lane;
     id_init(&engine->ids, (uint32_t)got_lane, last_id);
-    return OK;
+    bool lost = false;
+    TRY(has_lost(engine, &acknowledged, &lost, why));
+    return epoch_check(engine, lost, why);
 }
 
 static enum status take_pepper(void *ctx, const void *row, struct why *why)
@@ -383,6 +398,7 @@ static enum status open_data(struct engine *engine, struct why *why)
     engine->run_base_us = engine->chain.run_us;
     atomic_store(&engine->clock_offset_us, engine->store->clock_us - engine->boot_base_us);
     engine->may_have_tombstones = true;
+    TRY(epoch_check(engine, false, why));
     if (engine->postgres_url == NULL && engine->data_dir != NULL && !store_reserve_refill(engine->data_dir))
         LOG(LOG_WARN, "there is no room for the reserve of 4 MiB: the disk is nearly full");
     return OK;

@@ -96,6 +96,13 @@ const struct engine_counts *engine_counts(const struct engine *engine);
 struct env *engine_env(const struct engine *engine);
 bool engine_is_postgres(const struct engine *engine);
 
+/* The epoch begins at 1 and grows when the database may have forgotten what it acknowledged: it failed over to a standby that was not synchronous, or
+ * this node misses decisions of its own. Then quarantine is in force (true) until a person lifts it. Any thread. */
+bool engine_quarantine(struct engine *engine, int64_t *ret_epoch, int64_t *ret_since_us, struct why *ret_why);
+
+/* Ends the quarantine, inside a `write` command; NOTHING when there is none. */
+CHECKED enum status quarantine_lift(struct store *store, struct why *why);
+
 /* How the intake stands; `ret_why` (may be NULL) gets the reason when it is not open. Any thread. */
 enum engine_intake engine_intake(struct engine *engine, struct why *ret_why);
 

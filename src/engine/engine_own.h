@@ -38,7 +38,10 @@ struct engine {
     /* the writer's own */
     struct arena arena; /* of the batch */
     struct id_source ids;
-    struct audit_chain chain;
+    struct audit_chain chain, chain_after;
+    int64_t epoch, quarantine_since_us; /* these and the two below under intake_lock for other threads */
+    bool quarantine;
+    struct why quarantine_why;
     uint8_t pepper[ENGINE_PEPPER_SIZE];
     int64_t run_base_us, boot_base_us; /* SQLite: run = run_base + (boot - boot_base) */
     bool may_have_tombstones;
@@ -73,6 +76,11 @@ struct engine {
 struct ledger_now engine_now(struct engine *engine);
 void engine_set_intake(struct engine *engine, enum engine_intake intake, const struct why *why);
 CHECKED enum status engine_connect(struct engine *engine, int lane, struct why *why);
+
+/* epoch.c */
+CHECKED enum status epoch_check(struct engine *engine, bool own_loss, struct why *why);
+void epoch_refresh(struct engine *engine);
+void epoch_take(struct engine *engine, int64_t epoch, const char *quarantine, int64_t since_us);
 
 /* batch.c: decides and writes these commands; every one is answered, or handed to `park` to wait. */
 void batch_run(struct engine *engine, struct engine_command **commands, size_t count);

@@ -310,6 +310,31 @@ TEST_BOTH(a_failure_at_any_storage_operation_leaves_nothing_half_done)
     }
 }
 
+/* A promoted standby that lacks the newest decisions: this node remembers that it had acknowledged them. */
+TEST(decisions_that_the_database_has_lost_are_noticed_and_begin_a_new_epoch)
+{
+    struct house house;
+    house_open(&house, HOUSE_POSTGRES);
+    struct engine_command first = house_claim("a"), second = house_claim("b"), third = house_claim("c");
+    int64_t epoch, since_us;
+    struct why why;
+    house_run(&house, &first);
+    CHECK(!engine_quarantine(house.engine, &epoch, &since_us, &why));
+    CHECK_INT(epoch, 1);
+    house_run(&house, &second);
+    struct store *store = engine_store(house.engine);
+    CHECK(store_begin(store, &why) == OK);
+    CHECK(store_script(store, "DELETE FROM decision WHERE seq > 1; UPDATE lane SET seq = 1", &why) == OK);
+    CHECK(store_commit(store, &why) == OK);
+    store->lost = true; /* the connection breaks and is made anew */
+    house_run(&house, &third);
+    CHECK_INT(third.status, OK);
+    CHECK_INT(third.answer.verdict, VERDICT_OUTCOME_UNKNOWN);
+    CHECK(engine_quarantine(house.engine, &epoch, &since_us, &why));
+    CHECK_INT(epoch, 2);
+    house_close(&house);
+}
+
 /* ---- threads ---- */
 
 struct storm {

@@ -128,6 +128,7 @@ static void intent_move(struct ledger *ledger, struct intent *intent, enum inten
         set_settled(ledger, intent);
     else if (to != STATE_UNKNOWN)
         intent->row.settled = intent->row.expires = 0;
+    intent->row.epoch = ledger->epoch;
     if (MUTANT(PURGE_ACTIVE))
         intent->row.expires = ledger->now.run_us + intent->row.keep_us;
     intent->dirty = true;
@@ -183,6 +184,18 @@ static void move_ambiguous(struct ledger *ledger, struct intent *intent, const s
     intent_move(ledger, intent, STATE_UNKNOWN, command, lapse ? "lapsed_after_sent" : "holder_cannot_tell");
 }
 
+/* The database may have forgotten that this was sent, or done: nobody can tell from what is left. */
+static bool may_be_lost(const struct ledger *ledger, const struct intent *intent, enum capability capability)
+{
+    return ledger->quarantine && capability != CAPABILITY_IDEMPOTENT && (!intent->exists || intent->row.epoch < ledger->epoch);
+}
+
+static void hold_as_lost(struct ledger *ledger, struct intent *intent, const struct ledger_command *command)
+{
+    intent->row.ambiguous |= AMBIGUOUS_EARLIER;
+    intent_move(ledger, intent, STATE_UNKNOWN, command, "may_be_lost_by_failover");
+}
+
 /* A lease that ran out takes effect before anything else is decided, whoever notices it first. */
 static void lapse_if_due(struct ledger *ledger, struct intent *intent, const struct ledger_command *command)
 {
@@ -191,7 +204,9 @@ static void lapse_if_due(struct ledger *ledger, struct intent *intent, const str
     struct ledger_command lapse = *command;
     lapse.op = OP_LAPSE;
     lapse.actor = BYTES("semel");
-    if (intent->row.state == STATE_CLAIMED || MUTANT(NO_SENT))
+    if (may_be_lost(ledger, intent, (enum capability)intent->row.capability))
+        hold_as_lost(ledger, intent, &lapse);
+    else if (intent->row.state == STATE_CLAIMED || MUTANT(NO_SENT))
         intent_move(ledger, intent, STATE_PENDING, &lapse, "lapsed_before_sent");
     else
         move_ambiguous(ledger, intent, &lapse);
@@ -302,9 +317,17 @@ static void create(struct ledger *ledger, struct intent *intent, const struct le
         .created = ledger->now.wall_us,
     };
     intent->before = (struct row_intent){0};
+    bool lost = may_be_lost(ledger, intent, command->capability) && !command->shadow;
     intent->exists = intent->fresh = true;
     intent->buried = false;
-    give_claim(ledger, intent, command, "first");
+    if (!lost) {
+        give_claim(ledger, intent, command, "first");
+        return;
+    }
+    take_rules(intent, command);
+    intent->row.fence = 1;
+    set_sent(ledger, intent);
+    hold_as_lost(ledger, intent, command);
 }
 
 static bool same_contents(const struct intent *intent, const struct ledger_command *command)
@@ -334,6 +357,11 @@ static bool may_repeat(const struct ledger *ledger, const struct intent *intent,
 static void claim_pending(struct ledger *ledger, struct intent *intent, const struct ledger_command *command, struct ledger_answer *ret)
 {
     struct row_intent *row = &intent->row;
+    if (may_be_lost(ledger, intent, command->capability)) {
+        hold_as_lost(ledger, intent, command);
+        answer(ledger, intent, VERDICT_OUTCOME_UNKNOWN, ret);
+        return;
+    }
     bool repeats = row->ambiguous != 0 && !may_repeat(ledger, intent, command);
     bool exhausted = row->attempts >= command->attempts_max;
     if (!repeats && !exhausted) {
@@ -397,7 +425,7 @@ static void claim(struct ledger *ledger, struct intent *intent, const struct led
     }
     if (!intent->exists) {
         create(ledger, intent, command);
-        answer(ledger, intent, VERDICT_PROCEED, ret);
+        answer(ledger, intent, intent->row.state == STATE_UNKNOWN ? VERDICT_OUTCOME_UNKNOWN : VERDICT_PROCEED, ret);
         if (buried) {
             ret->would = VERDICT_EXPIRED;
             ret->shadow = true;

@@ -20,6 +20,7 @@
  *  - A lease that ran out before SENT is safely given to the next; one that ran out after it is ambiguous and never given on silently.
  *  - The same key with other contents is refused and names the fields.
  *  - CONFIRMED, REFUSED and skipped UNKNOWN expire after `keep` to a tombstone; nothing else ever does.
+ *  - In quarantine a key that is absent, or was last touched before the loss, is not given out unless its destination deduplicates: it is UNKNOWN.
  *  - Each move is one row in the audit, with the columns it changed, in the same transaction.
  *
  * This file is pure: it works on intents that were loaded and says what to write. It is called by the engine's batch (engine/batch.c), one
@@ -128,6 +129,8 @@ struct ledger_answer {
 /* What a batch hands to each step. */
 struct ledger {
     struct ledger_now now;
+    int64_t epoch;   /* grows when the database may have forgotten what it acknowledged */
+    bool quarantine; /* … and what may be forgotten is held until a person lifts this */
     struct arena *arena;
     struct id_source *ids;
     struct audit_batch *audit;

@@ -58,6 +58,7 @@ static struct row_intent_change change_of(const struct row_intent *row)
         .first_sent = row->first_sent,
         .first_sent_run = row->first_sent_run,
         .ambiguous = row->ambiguous,
+        .epoch = row->epoch,
         .settled = row->settled,
         .expires = row->expires,
     };

@@ -464,6 +464,59 @@ TEST_BOTH(spaces_do_not_see_each_other)
     house_close(&house);
 }
 
+/* ---- after a fail-over that may have lost something ---- */
+
+static void put_meta(struct house *house, const char *name, const char *value)
+{
+    struct q_meta_put put = {bytes_of(name), bytes_of(value)};
+    struct why why;
+    struct store *store = engine_store(house->engine);
+    CHECK(store_begin(store, &why) == OK);
+    CHECK(store_run(store, &META_PUT, &put, 1, NULL, NULL, NULL, &why) == OK);
+    CHECK(store_commit(store, &why) == OK);
+}
+
+static void refresh(struct house *house)
+{
+    house->boot_us += WHEN_SECOND;
+    engine_step(house->engine, NULL);
+}
+
+TEST_BOTH(in_quarantine_nothing_is_given_out_that_may_have_been_done_before)
+{
+    struct house house;
+    house_open(&house, storage);
+    struct engine_command pending = house_claim("pending"), claimed = house_claim("claimed"), done = house_claim("done");
+    struct engine_command fresh = house_claim("fresh"), safe = house_claim("safe");
+    claim(&house, &pending, VERDICT_PROCEED);
+    fail(&house, &pending, false, false);
+    claimed.ledger.two_phase = true;
+    claim(&house, &claimed, VERDICT_PROCEED);
+    claim(&house, &done, VERDICT_PROCEED);
+    say(&house, OP_CONFIRM, &done, VERDICT_DONE);
+    put_meta(&house, "epoch", "2");
+    put_meta(&house, "quarantine", "a test");
+    house_advance(&house, LEASE_OVER);
+    refresh(&house);
+    claim(&house, &pending, VERDICT_OUTCOME_UNKNOWN);
+    claim(&house, &claimed, VERDICT_OUTCOME_UNKNOWN); /* that it was not sent may just have been forgotten */
+    claim(&house, &done, VERDICT_REPLAY);
+    claim(&house, &fresh, VERDICT_OUTCOME_UNKNOWN);
+    claim(&house, &fresh, VERDICT_OUTCOME_UNKNOWN);
+    safe.ledger.capability = CAPABILITY_IDEMPOTENT;
+    claim(&house, &safe, VERDICT_PROCEED);
+    struct engine_command person = house_say(OP_FAIL, &fresh);
+    person.ledger.all_attempts = true;
+    house_run(&house, &person);
+    CHECK_INT(person.answer.state, STATE_PENDING);
+    claim(&house, &fresh, VERDICT_PROCEED); /* settled since the loss */
+    put_meta(&house, "quarantine", "");
+    refresh(&house);
+    struct engine_command next = house_claim("next");
+    claim(&house, &next, VERDICT_PROCEED);
+    house_close(&house);
+}
+
 /* ---- the log is the truth ---- */
 
 struct rebuilt {

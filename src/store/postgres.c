@@ -47,6 +47,7 @@ static enum status status_of(const char *state)
         {"57", RETRY},    /* the server is going down, or cancelled us */
         {"08", RETRY},    /* connection */
         {"25006", RETRY}, /* a standby: reconnect until the primary answers */
+        {"55000", RETRY}, /* a standby that is being promoted */
         {"53100", FULL},  {"53", RETRY}, {"23", CONFLICT},
     };
     for (size_t i = 0; i < sizeof table / sizeof *table; i++)

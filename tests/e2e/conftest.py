@@ -32,6 +32,28 @@ def seconds():
     return float(os.environ.get("SEMEL_E2E_SECONDS", "8"))
 
 
+EVIDENCE = {}  # test -> what its runs counted together
+
+
+@pytest.fixture
+def evidence(request):
+    """Takes what a test counted, when it has passed. Runs of one test are added up; `most_…` is the greatest of them."""
+
+    def tell(**counts):
+        total = EVIDENCE.setdefault(request.node.originalname, {"runs": 0})
+        total["runs"] += 1
+        for name, value in counts.items():
+            total[name] = max(total.get(name, 0), value) if name.startswith("most_") else total.get(name, 0) + value
+
+    return tell
+
+
+def pytest_terminal_summary(terminalreporter):
+    """One line for each test, for a collector to read."""
+    for test, counts in EVIDENCE.items():
+        terminalreporter.write_line(f"evidence: {test} " + " ".join(f"{name}={value:.10g}" for name, value in counts.items()))
+
+
 @pytest.fixture(scope="session")
 def postgres():
     cluster = Postgres()

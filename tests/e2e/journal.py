@@ -32,8 +32,8 @@ class Journal:
         return same
 
     def counts(self):
-        return (f"{len(self.keys)} keys, {self.acknowledged()} acknowledged ({len(self.proceeded)} proceed, {len(self.sent)} sent, "
-                f"{len(self.confirmed)} confirmed), {self.refused} refused, {self.lost} lost, {self.unavailable} unavailable")
+        return {"keys": len(self.keys), "acknowledged": self.acknowledged(), "proceeded": len(self.proceeded), "sent": len(self.sent),
+                "confirmed": len(self.confirmed), "refused": self.refused, "unanswered": self.lost, "unavailable": self.unavailable}
 
     # ---- working ----
 

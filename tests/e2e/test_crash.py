@@ -72,20 +72,19 @@ class Killer(threading.Thread):
             self.failure = failure
 
 
-def test_kill_9_under_load_loses_nothing_and_repeats_nothing(house, seconds, capsys):
+def test_kill_9_under_load_loses_nothing_and_repeats_nothing(house, seconds, evidence):
     daemon = house.start("sqlite")
     journal, killer = Journal(), Killer(daemon, seconds)
     killer.start()
     load(journal, daemon.port, lambda: not killer.is_alive())
     killer.join()
     assert killer.failure is None, killer.failure
-    with capsys.disabled():
-        print(f"\n  {killer.kills} kills in {seconds:g} s: {journal.counts()}")
     assert killer.kills > seconds and journal.acknowledged() > 10 * seconds
     journal.verify(daemon.port)
     assert daemon.stop() == 0
     check_database(daemon.data)
     check_audit(daemon)
+    evidence(kills=killer.kills, seconds=seconds, **journal.counts())
 
 
 def test_copy_of_a_killed_directory_is_whole(house):
@@ -161,15 +160,15 @@ def test_directory_is_free_again_after_kill_9(house):
     assert house.client(daemon).get("/readyz").status == 200
 
 
-def test_postgres_that_crashes_under_load(house, postgres, seconds):
+def test_postgres_that_crashes_under_load(house, postgres, seconds, evidence):
     daemon, journal = house.start("postgres"), Journal(11)
     client = house.client(daemon, source="127.0.0.3")
-    failure = []
+    failure, crashes = [], max(2, int(seconds / 10))
 
     def crash():
         try:
-            for _ in range(2):
-                time.sleep(max(1.0, seconds / 8))
+            for _ in range(crashes):
+                time.sleep(max(1.0, seconds / (4 * crashes)))
                 postgres.stop("immediate")
                 postgres.start()
         except BaseException as problem:  # pylint: disable=broad-except
@@ -192,13 +191,14 @@ def test_postgres_that_crashes_under_load(house, postgres, seconds):
     journal.verify(daemon.port)
     assert daemon.stop() == 0
     check_audit(daemon)
+    evidence(crashes=crashes, **journal.counts())
 
 
-def test_kill_9_of_one_of_two_processes_on_postgres(house, seconds):
+def test_kill_9_of_one_of_two_processes_on_postgres(house, seconds, evidence):
     """The other goes on; together they give each key to one holder at a time."""
     victim = house.start("postgres")
     other = house.start("postgres", db=victim.db)
-    journal, killer = Journal(13), Killer(victim, min(seconds, 4))
+    journal, killer = Journal(13), Killer(victim, seconds / 2)
     clients = swarm.Swarm()
     for number in range(WORKERS):
         clients.add(journal.worker(f"c{number}"), (victim if number % 2 else other).port)
@@ -212,3 +212,4 @@ def test_kill_9_of_one_of_two_processes_on_postgres(house, seconds):
     journal.verify(other.port)
     assert victim.stop() == 0 and other.stop() == 0
     check_audit(other)
+    evidence(kills=killer.kills, **journal.counts())

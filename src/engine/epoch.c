@@ -1,0 +1,181 @@
+/*
+ * epoch: has the database forgotten what it acknowledged? A standby that was promoted before it had everything, or a restored copy, lacks the newest
+ * decisions. Nobody can tell which keys they were about, so what might be one of them is held for a person: quarantine. See engine.h.
+ */
+#include "base/log.h"
+#include "engine/engine_own.h"
+
+struct epoch_facts {
+    int64_t epoch, timeline, synchronous;
+    char quarantine[sizeof((struct why *)0)->text];
+    int64_t since_us;
+};
+
+static enum status take_text(void *ctx, const void *row, struct why *why)
+{
+    (void)why;
+    const struct r_meta_get *got = row;
+    snprintf(ctx, sizeof((struct why *)0)->text, "%.*s", BYTES_ARG(got->value));
+    return OK;
+}
+
+static enum status read_text(struct store *store, const char *name, char *ret_text, struct why *why)
+{
+    ret_text[0] = '\0';
+    struct q_meta_get get = {bytes_of(name)};
+    return store_run(store, &META_GET, &get, 1, take_text, ret_text, NULL, why);
+}
+
+static enum status read_number(struct store *store, const char *name, int64_t *ret_number, struct why *why)
+{
+    char text[sizeof((struct why *)0)->text];
+    TRY(read_text(store, name, text, why));
+    int64_t number = 0;
+    *ret_number = bytes_to_i64(bytes_of(text), &number) ? number : 0;
+    return OK;
+}
+
+static enum status read_facts(struct store *store, struct epoch_facts *facts, struct why *why)
+{
+    TRY(read_number(store, "epoch", &facts->epoch, why));
+    TRY(read_number(store, "timeline", &facts->timeline, why));
+    TRY(read_number(store, "synchronous", &facts->synchronous, why));
+    TRY(read_number(store, "quarantine_since", &facts->since_us, why));
+    return read_text(store, "quarantine", facts->quarantine, why);
+}
+
+static enum status write_text(struct store *store, const char *name, const char *text, struct why *why)
+{
+    struct q_meta_put put = {bytes_of(name), bytes_of(text)};
+    return store_run(store, &META_PUT, &put, 1, NULL, NULL, NULL, why);
+}
+
+static enum status write_number(struct store *store, const char *name, int64_t number, struct why *why)
+{
+    char text[24];
+    snprintf(text, sizeof text, "%lld", (long long)number);
+    return write_text(store, name, text, why);
+}
+
+static enum status write_facts(struct store *store, const struct epoch_facts *facts, struct why *why)
+{
+    TRY(write_number(store, "epoch", facts->epoch, why));
+    TRY(write_number(store, "timeline", facts->timeline, why));
+    TRY(write_number(store, "synchronous", facts->synchronous, why));
+    TRY(write_number(store, "quarantine_since", facts->since_us, why));
+    return write_text(store, "quarantine", facts->quarantine, why);
+}
+
+static enum status take_timeline(void *ctx, const void *row, struct why *why)
+{
+    (void)why;
+    *(struct r_timeline_get *)ctx = *(const struct r_timeline_get *)row;
+    return OK;
+}
+
+/* The row that says so in the audit, in the same transaction. */
+static enum status record(struct engine *engine, const struct epoch_facts *facts, struct why *why)
+{
+    struct audit_batch audit;
+    audit_batch_init(&audit, &engine->arena);
+    struct row_decision *row = audit_add(&audit);
+    if (row == NULL)
+        return why_set(why, FULL, "no memory for the audit");
+    row->space = BYTES("main");
+    row->kind = BYTES("epoch");
+    row->actor = BYTES("semel");
+    row->reason = bytes_of(facts->quarantine);
+    row->detail = arena_printf(&engine->arena, "{\"epoch\":%lld,\"timeline\":%lld}", (long long)facts->epoch, (long long)facts->timeline);
+    struct audit_chain chain = engine->chain;
+    struct ledger_now now = engine_now(engine);
+    audit_seal(&audit, &chain, &engine->ids, now.wall_us, now.run_us);
+    TRY(audit_save(engine->store, &audit, &chain, &engine->ids, why));
+    engine->chain_after = chain;
+    return OK;
+}
+
+void epoch_take(struct engine *engine, int64_t epoch, const char *quarantine, int64_t since_us)
+{
+    pthread_mutex_lock(&engine->intake_lock);
+    engine->epoch = epoch;
+    engine->quarantine = quarantine[0] != '\0';
+    engine->quarantine_since_us = since_us;
+    snprintf(engine->quarantine_why.text, sizeof engine->quarantine_why.text, "%s", quarantine);
+    pthread_mutex_unlock(&engine->intake_lock);
+}
+
+static enum status check_in_transaction(struct engine *engine, bool own_loss, bool *ret_recorded, struct why *why)
+{
+    struct epoch_facts facts = {0};
+    struct r_timeline_get current = {0, 1};
+    TRY(read_facts(engine->store, &facts, why));
+    TRY(store_run(engine->store, &TIMELINE_GET, NULL, 0, take_timeline, &current, NULL, why));
+    bool born = facts.epoch == 0, promoted = !born && facts.timeline != 0 && current.timeline != facts.timeline;
+    bool doubtful = own_loss || (promoted && !facts.synchronous);
+    bool changed = born || promoted || own_loss || facts.synchronous != current.synchronous || facts.timeline != current.timeline;
+    facts.timeline = current.timeline;
+    facts.synchronous = current.synchronous;
+    if (born)
+        facts.epoch = 1;
+    if (doubtful) {
+        facts.epoch++;
+        facts.since_us = engine_now(engine).wall_us;
+        snprintf(facts.quarantine, sizeof facts.quarantine, "%s",
+                 own_loss ? "the database has lost decisions that this node had acknowledged"
+                          : "the database failed over to a standby that was not synchronous: it may have lost what was acknowledged");
+        LOG(LOG_ERROR, "quarantine begins", LOG_INT("epoch", facts.epoch), LOG_CSTR("why", facts.quarantine));
+        TRY(record(engine, &facts, why));
+        *ret_recorded = true;
+    }
+    epoch_take(engine, facts.epoch, facts.quarantine, facts.since_us);
+    return changed ? write_facts(engine->store, &facts, why) : OK;
+}
+
+enum status epoch_check(struct engine *engine, bool own_loss, struct why *why)
+{
+    bool recorded = false;
+    arena_clear(&engine->arena);
+    TRY(store_begin(engine->store, why));
+    enum status status = OK;
+    if (engine->postgres_url != NULL) /* one node at a time */
+        status = store_script(engine->store, "SELECT pg_advisory_xact_lock(1397050444)", why);
+    if (status == OK)
+        status = check_in_transaction(engine, own_loss, &recorded, why);
+    if (status != OK) {
+        store_rollback(engine->store);
+        return status;
+    }
+    TRY(store_commit(engine->store, why));
+    if (recorded)
+        engine->chain = engine->chain_after;
+    return OK;
+}
+
+/* Another node, or a person, may have changed it. */
+void epoch_refresh(struct engine *engine)
+{
+    struct epoch_facts facts = {0};
+    struct why why;
+    if (!engine->store->lost && read_facts(engine->store, &facts, &why) == OK && facts.epoch > 0)
+        epoch_take(engine, facts.epoch, facts.quarantine, facts.since_us);
+}
+
+bool engine_quarantine(struct engine *engine, int64_t *ret_epoch, int64_t *ret_since_us, struct why *ret_why)
+{
+    pthread_mutex_lock(&engine->intake_lock);
+    bool quarantine = engine->quarantine;
+    *ret_epoch = engine->epoch;
+    *ret_since_us = engine->quarantine_since_us;
+    *ret_why = engine->quarantine_why;
+    pthread_mutex_unlock(&engine->intake_lock);
+    return quarantine;
+}
+
+enum status quarantine_lift(struct store *store, struct why *why)
+{
+    char text[sizeof((struct why *)0)->text];
+    TRY(read_text(store, "quarantine", text, why));
+    if (text[0] == '\0')
+        return why_set(why, NOTHING, "there is no quarantine");
+    return write_text(store, "quarantine", "", why);
+}

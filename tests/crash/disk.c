@@ -1,0 +1,440 @@
+/*
+ * disk: SQLite's file layer in memory, with every failure on request. A file has what the process sees (the page cache), what is on the disk, and between
+ * the two the writes that are not yet synced. A file that is deleted or truncated is so on the disk only after a sync of it, or of its directory.
+ */
+#include <sqlite3.h>
+#include <stdio.h>
+
+#include "crash.h"
+
+#define FILES_MAX 6
+#define SECTOR 512
+#define PATH "/semel.db"
+
+struct pending {
+    int64_t at;
+    size_t len;
+    bool truncate;
+    struct pending *next;
+    char data[];
+};
+
+struct image {
+    char *at;
+    size_t len, cap;
+};
+
+struct file {
+    char name[64];
+    struct image cache, platter;
+    struct pending *first, **last;
+};
+
+struct handle {
+    sqlite3_file base;
+    struct file *file;
+};
+
+struct disk disk;
+static struct file files[FILES_MAX];
+static struct image template;
+
+static uint64_t draw(uint64_t limit)
+{
+    uint64_t z = (disk.random += 0x9E3779B97F4A7C15u);
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+    return (z ^ (z >> 31)) % limit;
+}
+
+/* ---- images ---- */
+
+static void image_resize(struct image *image, size_t len)
+{
+    if (len > image->cap) {
+        size_t cap = image->cap < 1 << 16 ? 1 << 16 : image->cap;
+        while (cap < len)
+            cap *= 2;
+        image->at = steady_realloc(image->at, cap);
+        image->cap = cap;
+    }
+    if (len > image->len)
+        memset(image->at + image->len, 0, len - image->len);
+    image->len = len;
+}
+
+static void image_write(struct image *image, int64_t at, const char *data, size_t len)
+{
+    if ((size_t)at + len > image->len)
+        image_resize(image, (size_t)at + len);
+    memcpy(image->at + at, data, len);
+}
+
+static void image_copy(struct image *to, const struct image *from)
+{
+    image_resize(to, from->len);
+    if (from->len > 0)
+        memcpy(to->at, from->at, from->len);
+}
+
+/* ---- what is not yet synced ---- */
+
+static void forget_pending(struct file *file)
+{
+    while (file->first != NULL) {
+        struct pending *next = file->first->next;
+        steady_free(file->first);
+        file->first = next;
+    }
+    file->last = &file->first;
+}
+
+static void add_pending(struct file *file, int64_t at, const char *data, size_t len, bool truncate)
+{
+    struct pending *pending = steady_realloc(NULL, sizeof *pending + len);
+    *pending = (struct pending){.at = at, .len = len, .truncate = truncate};
+    if (len > 0)
+        memcpy(pending->data, data, len);
+    *file->last = pending;
+    file->last = &pending->next;
+}
+
+static void apply(struct file *file, const struct pending *pending)
+{
+    if (pending->truncate)
+        image_resize(&file->platter, (size_t)pending->at);
+    else
+        image_write(&file->platter, pending->at, pending->data, pending->len);
+}
+
+static void apply_torn(struct file *file, const struct pending *pending)
+{
+    for (size_t at = 0; at < pending->len; at += SECTOR) {
+        size_t len = pending->len - at < SECTOR ? pending->len - at : SECTOR;
+        if (draw(2) != 0)
+            image_write(&file->platter, pending->at + (int64_t)at, pending->data + at, len);
+    }
+}
+
+static void settle(struct file *file, const struct pending *pending, enum disk_loss loss)
+{
+    uint64_t fate = loss == LOSE_NOTHING ? 1 : loss == LOSE_UNSYNCED ? 0 : loss == LOSE_SOME ? draw(2) : draw(3);
+    if (fate == 1)
+        apply(file, pending);
+    else if (fate == 2 && !pending->truncate)
+        apply_torn(file, pending);
+}
+
+void disk_crash(enum disk_loss loss)
+{
+    for (int i = 0; i < FILES_MAX && loss != LOSE_PROCESS; i++) {
+        struct file *file = &files[i];
+        if (file->name[0] == '\0')
+            continue;
+        for (struct pending *pending = file->first; pending != NULL; pending = pending->next)
+            settle(file, pending, loss);
+        forget_pending(file);
+        image_copy(&file->cache, &file->platter);
+    }
+    disk.dead = false;
+}
+
+/* ---- when something goes wrong ---- */
+
+static bool dies(void)
+{
+    if (disk.dead)
+        return true;
+    if (disk.calm || ++disk.changes != disk.die_at)
+        return false;
+    disk.dead = true;
+    return true;
+}
+
+static bool fails(enum disk_fault fault)
+{
+    if (disk.calm || disk.fault != fault)
+        return false;
+    disk.fault_seen++;
+    bool hit = disk.fault_seen == disk.fault_at || (disk.fault_stays && disk.fault_fired);
+    disk.fault_fired = disk.fault_fired || hit;
+    return hit;
+}
+
+void disk_heal(void)
+{
+    if (disk.fault_fired)
+        disk.fault_stays = false;
+}
+
+/* ---- files ---- */
+
+static struct file *file_of(sqlite3_file *base)
+{
+    return ((struct handle *)base)->file;
+}
+
+static int file_close(sqlite3_file *base)
+{
+    (void)base;
+    return SQLITE_OK;
+}
+
+static int file_read(sqlite3_file *base, void *ret, int len, sqlite3_int64 at)
+{
+    if (disk.dead || fails(DISK_READS_FAIL))
+        return SQLITE_IOERR_READ;
+    const struct image *image = &file_of(base)->cache;
+    size_t there = (size_t)at < image->len ? image->len - (size_t)at : 0, got = there < (size_t)len ? there : (size_t)len;
+    if (fails(DISK_READS_SHORT))
+        got /= 2;
+    if (got > 0)
+        memcpy(ret, image->at + at, got);
+    if (got == (size_t)len)
+        return SQLITE_OK;
+    memset((char *)ret + got, 0, (size_t)len - got);
+    return SQLITE_IOERR_SHORT_READ;
+}
+
+static void write_some(struct file *file, const void *data, size_t len, int64_t at)
+{
+    if (len == 0)
+        return;
+    image_write(&file->cache, at, data, len);
+    add_pending(file, at, data, len, false);
+}
+
+static int file_write(sqlite3_file *base, const void *data, int len, sqlite3_int64 at)
+{
+    struct file *file = file_of(base);
+    bool was_dead = disk.dead;
+    if (dies()) {
+        if (!was_dead && disk.die_halfway)
+            write_some(file, data, (size_t)draw((uint64_t)len + 1), at);
+        return SQLITE_IOERR_WRITE;
+    }
+    if (fails(DISK_WRITES_FULL)) {
+        write_some(file, data, (size_t)draw((uint64_t)len), at);
+        return SQLITE_FULL;
+    }
+    if (fails(DISK_CHANGES_FAIL)) {
+        write_some(file, data, (size_t)draw((uint64_t)len), at);
+        return SQLITE_IOERR_WRITE;
+    }
+    write_some(file, data, (size_t)len, at);
+    return SQLITE_OK;
+}
+
+static int file_truncate(sqlite3_file *base, sqlite3_int64 size)
+{
+    if (dies() || fails(DISK_CHANGES_FAIL))
+        return SQLITE_IOERR_TRUNCATE;
+    image_resize(&file_of(base)->cache, (size_t)size);
+    add_pending(file_of(base), size, NULL, 0, true);
+    return SQLITE_OK;
+}
+
+/* Before it, nothing is durable; after it, everything is, but perhaps nobody gets to know. */
+static int file_sync(sqlite3_file *base, int flags)
+{
+    (void)flags;
+    struct file *file = file_of(base);
+    if (dies())
+        return SQLITE_IOERR_FSYNC;
+    if (file->first != NULL && fails(DISK_SYNCS_FAIL)) {
+        forget_pending(file); /* dropped, and yet the page cache takes it for written */
+        return SQLITE_IOERR_FSYNC;
+    }
+    for (struct pending *pending = file->first; pending != NULL; pending = pending->next)
+        apply(file, pending);
+    forget_pending(file);
+    return dies() ? SQLITE_IOERR_FSYNC : SQLITE_OK;
+}
+
+static int file_size(sqlite3_file *base, sqlite3_int64 *ret_size)
+{
+    *ret_size = (sqlite3_int64)file_of(base)->cache.len;
+    return SQLITE_OK;
+}
+
+static int file_lock(sqlite3_file *base, int level)
+{
+    (void)base, (void)level;
+    return SQLITE_OK;
+}
+
+static int file_check_lock(sqlite3_file *base, int *ret)
+{
+    (void)base;
+    *ret = 0;
+    return SQLITE_OK;
+}
+
+static int file_control(sqlite3_file *base, int op, void *arg)
+{
+    (void)base, (void)op, (void)arg;
+    return SQLITE_NOTFOUND;
+}
+
+static int file_sector(sqlite3_file *base)
+{
+    (void)base;
+    return 4096;
+}
+
+static int file_traits(sqlite3_file *base)
+{
+    (void)base;
+    return SQLITE_IOCAP_POWERSAFE_OVERWRITE;
+}
+
+static const sqlite3_io_methods methods = {
+    .iVersion = 1,
+    .xClose = file_close,
+    .xRead = file_read,
+    .xWrite = file_write,
+    .xTruncate = file_truncate,
+    .xSync = file_sync,
+    .xFileSize = file_size,
+    .xLock = file_lock,
+    .xUnlock = file_lock,
+    .xCheckReservedLock = file_check_lock,
+    .xFileControl = file_control,
+    .xSectorSize = file_sector,
+    .xDeviceCharacteristics = file_traits,
+};
+
+/* ---- the file system ---- */
+
+static struct file *find_file(const char *name)
+{
+    for (int i = 0; i < FILES_MAX; i++) {
+        if (files[i].name[0] == '\0') {
+            snprintf(files[i].name, sizeof files[i].name, "%s", name);
+            files[i].last = &files[i].first;
+        }
+        if (strcmp(files[i].name, name) == 0)
+            return &files[i];
+    }
+    ASSERT(!"too many files");
+    return NULL;
+}
+
+static int vfs_open(sqlite3_vfs *self, const char *name, sqlite3_file *base, int flags, int *ret_flags)
+{
+    (void)self;
+    struct handle *handle = (struct handle *)base;
+    handle->base.pMethods = NULL;
+    if (disk.dead)
+        return SQLITE_CANTOPEN;
+    handle->file = find_file(name != NULL ? name : "/temporary");
+    handle->base.pMethods = &methods;
+    if (ret_flags != NULL)
+        *ret_flags = flags;
+    return SQLITE_OK;
+}
+
+/* An empty file and one that is not there are the same to SQLite. */
+static int vfs_delete(sqlite3_vfs *self, const char *name, int sync)
+{
+    (void)self;
+    struct file *file = find_file(name);
+    if (dies() || fails(DISK_CHANGES_FAIL))
+        return SQLITE_IOERR_DELETE;
+    image_resize(&file->cache, 0);
+    add_pending(file, 0, NULL, 0, true);
+    if (sync) {
+        image_resize(&file->platter, 0);
+        forget_pending(file);
+    }
+    return SQLITE_OK;
+}
+
+static int vfs_access(sqlite3_vfs *self, const char *name, int flags, int *ret)
+{
+    (void)self, (void)flags;
+    *ret = find_file(name)->cache.len > 0;
+    return SQLITE_OK;
+}
+
+static int vfs_full_path(sqlite3_vfs *self, const char *name, int size, char *ret)
+{
+    (void)self;
+    snprintf(ret, (size_t)size, "%s", name);
+    return SQLITE_OK;
+}
+
+static int vfs_random(sqlite3_vfs *self, int size, char *ret)
+{
+    (void)self;
+    for (int i = 0; i < size; i++)
+        ret[i] = (char)draw(256);
+    return size;
+}
+
+static int vfs_sleep(sqlite3_vfs *self, int us)
+{
+    (void)self;
+    return us;
+}
+
+static int vfs_time(sqlite3_vfs *self, double *ret)
+{
+    (void)self;
+    *ret = 2461000.5;
+    return SQLITE_OK;
+}
+
+static int vfs_error(sqlite3_vfs *self, int size, char *ret)
+{
+    (void)self, (void)size, (void)ret;
+    return 0;
+}
+
+static sqlite3_vfs vfs = {
+    .iVersion = 1,
+    .szOsFile = sizeof(struct handle),
+    .mxPathname = 64,
+    .zName = "crash",
+    .xOpen = vfs_open,
+    .xDelete = vfs_delete,
+    .xAccess = vfs_access,
+    .xFullPathname = vfs_full_path,
+    .xRandomness = vfs_random,
+    .xSleep = vfs_sleep,
+    .xCurrentTime = vfs_time,
+    .xGetLastError = vfs_error,
+};
+
+/* ---- life ---- */
+
+void disk_setup(void)
+{
+    sqlite3_vfs_register(&vfs, 0);
+}
+
+void disk_empty(void)
+{
+    for (int i = 0; i < FILES_MAX && files[i].name[0] != '\0'; i++) {
+        forget_pending(&files[i]);
+        files[i].cache.len = files[i].platter.len = 0;
+    }
+}
+
+void disk_keep_as_template(void)
+{
+    image_copy(&template, &find_file(PATH)->cache);
+}
+
+void disk_load_template(void)
+{
+    disk_empty();
+    image_copy(&find_file(PATH)->cache, &template);
+    image_copy(&find_file(PATH)->platter, &template);
+}
+
+enum status disk_open(int checkpoint_pages, struct store **ret_store, struct why *why)
+{
+    struct store_sqlite_file file = {.path = PATH, .vfs = "crash", .exclusive = true, .checkpoint_pages = checkpoint_pages};
+    return store_open_sqlite_file(&file, STORE_WRITE, ret_store, why);
+}
