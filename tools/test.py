@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Runs all tests of a build and sums them up in one last line: N passed, N failed, N skipped."""
 import argparse
+import concurrent.futures
 import os
 import pathlib
 import re
@@ -65,21 +66,59 @@ def run_e2e(env, patterns):
         return tests - skipped - failed, failed, skipped
 
 
+FUZZ_TARGETS = sorted(path.name for path in (ROOT / 'tests/fuzz/corpus').iterdir() if path.is_dir())
+
+
+def proofs(build, sanitized):
+    """What proves the core. A sanitizer makes it slow, and it is about logic: then only a part is run."""
+    share = 20 if sanitized else 1
+    jobs = [('model', [sys.executable, str(ROOT / 'tests/model/run.py')])] if not sanitized else []
+    half = 50000 // share
+    jobs += [(f'sim memory {half} histories from {seed}', [str(build / 'sim'), '--tier', 'memory', '--seed', str(seed), '--histories', str(half), '--quiet'])
+             for seed in (1, 1000001)]
+    jobs += [(f'sim sqlite {10000 // share} histories', [str(build / 'sim'), '--tier', 'sqlite', '--histories', str(10000 // share), '--quiet'])]
+    jobs += [('crash at every disk operation', [str(build / 'crash')] + (['--quick'] if sanitized else []))]
+    if not sanitized:
+        jobs += [('mutants', [str(build / 'sim'), '--mutants'])]
+    jobs += [(f'fuzz corpus {target}', [str(build / 'fuzz_replay'), target, str(ROOT / 'tests/fuzz/corpus' / target)]) for target in FUZZ_TARGETS]
+    return jobs
+
+
+def run_proof(job, env):
+    name, command = job
+    result = subprocess.run(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    print(f"{'ok  ' if result.returncode == 0 else 'FAIL'} {name}", flush=True)
+    if result.returncode != 0:
+        print(result.stdout[-4000:], flush=True)
+    return result.returncode == 0
+
+
+def run_proofs(build, env, patterns, sanitized):
+    jobs = [job for job in proofs(build, sanitized) if not patterns or any(pattern in job[0] for pattern in patterns)]
+    with concurrent.futures.ThreadPoolExecutor(max_workers=os.cpu_count() or 2) as pool:
+        results = list(pool.map(lambda job: run_proof(job, env), jobs))
+    return results.count(True), results.count(False), 0
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument('--build', default='build')
     parser.add_argument('--unit', action='store_true', help='only the unit tests')
     parser.add_argument('--e2e', action='store_true', help='only the end-to-end tests')
+    parser.add_argument('--proof', action='store_true', help='only the model, the simulator, the crash sweep and the corpora')
     parser.add_argument('patterns', nargs='*')
     args = parser.parse_args()
     build = (ROOT / args.build).resolve()
     env = environment(build)
-    every = not args.unit and not args.e2e
+    every = not args.unit and not args.e2e and not args.proof
+    sanitized = build.name != 'build'
     counts = []
     if every and not args.patterns:
         counts.append(run_tidy())
     if every or args.unit:
         counts.append(run_unit(build, env, args.patterns))
+    if every or args.proof:
+        counts.append(run_proofs(build, env, args.patterns, sanitized))
     if every or args.e2e:
         counts.append(run_e2e(env, args.patterns))
     passed, failed, skipped = (sum(column) for column in zip(*counts))
