@@ -47,7 +47,7 @@ struct engine {
     bool may_have_tombstones;
     struct engine_command *parked[PARKED_BUCKETS];
     size_t parked_count;
-    int64_t parked_look_us; /* the earliest look_again_us */
+    int64_t parked_look_us; /* when to look through them again */
     struct suppressions suppressions;
     int64_t lapse_due_us, expire_due_us, intake_due_us;
 

@@ -2,6 +2,8 @@
 
 /* Another node may settle an intent without telling us: there we look again this often. */
 #define LOOK_EVERY_US (25 * 1000)
+/* Those whose client has left are let go this soon. */
+#define SCAN_EVERY_US (1000 * 1000)
 
 static size_t bucket_of(int64_t intent)
 {
@@ -23,6 +25,7 @@ void waiting_park(struct engine *engine, struct engine_command *command)
     size_t bucket = bucket_of(command->answer.intent);
     command->next = engine->parked[bucket];
     engine->parked[bucket] = command;
+    look = smaller(look, now + SCAN_EVERY_US);
     if (engine->parked_count++ == 0 || look < engine->parked_look_us)
         engine->parked_look_us = look;
     atomic_store(&engine->counts.waiting, (int64_t)engine->parked_count);
@@ -60,7 +63,7 @@ void waiting_due(struct engine *engine, int64_t boot_us, bool all, struct engine
 {
     if (engine->parked_count == 0 || (!all && engine->parked_look_us > boot_us))
         return;
-    int64_t earliest = INT64_MAX;
+    int64_t earliest = boot_us + SCAN_EVERY_US;
     for (size_t i = 0; i < PARKED_BUCKETS; i++) {
         struct engine_command **at = &engine->parked[i];
         while (*at != NULL) {
