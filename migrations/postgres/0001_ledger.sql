@@ -41,6 +41,7 @@ CREATE TABLE intent (
     first_sent_run BIGINT NOT NULL,
     ambiguous BIGINT NOT NULL,
     epoch BIGINT NOT NULL,
+    decision BIGINT NOT NULL,
     settled BIGINT NOT NULL,
     expires BIGINT NOT NULL
 );

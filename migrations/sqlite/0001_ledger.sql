@@ -41,6 +41,7 @@ CREATE TABLE intent (
     first_sent_run INTEGER NOT NULL,
     ambiguous INTEGER NOT NULL,
     epoch INTEGER NOT NULL,
+    decision INTEGER NOT NULL,
     settled INTEGER NOT NULL,
     expires INTEGER NOT NULL
 );

@@ -85,7 +85,7 @@ static enum status batch_begin(struct batch *batch)
     audit_batch_init(&batch->audit, &engine->arena);
     batch->intent_count = 0;
     batch->intent_cap = batch->count + 1;
-    batch->table_size = batch->count * 4 + 1;
+    batch->table_size = batch->count * 4 + 3;
     batch->intents = arena_zalloc(&engine->arena, batch->intent_cap, sizeof(struct intent *));
     batch->by_hash = arena_zalloc(&engine->arena, batch->table_size, sizeof(struct intent *));
     batch->by_id = arena_zalloc(&engine->arena, batch->table_size, sizeof(struct intent *));
@@ -111,6 +111,9 @@ static enum status take_intent(void *ctx, const void *row, struct why *why)
         return OK;
     TRY(intent_take(intent, got, batch->ledger.arena, why));
     *find_id(batch, got->id) = intent;
+    /* Another node's clock may be ahead of ours: what we decide about this intent still comes behind what was decided before. */
+    if (batch->engine->ids.last < got->decision)
+        batch->engine->ids.last = got->decision;
     return OK;
 }
 
@@ -300,17 +303,32 @@ static enum status run_writes(struct batch *batch)
     return OK;
 }
 
+/* Each intent remembers its last decision. Suppressed duplicates (state -1) are not among an intent's transitions. */
+static void note_decisions(struct batch *batch)
+{
+    for (size_t i = 0; i < batch->intent_count; i++)
+        if (batch->intents[i]->fresh)
+            *find_id(batch, batch->intents[i]->row.id) = batch->intents[i];
+    for (size_t i = 0; i < batch->audit.count; i++) {
+        const struct row_decision *decision = &batch->audit.rows[i];
+        struct intent *intent = decision->intent != 0 && decision->state >= 0 ? *find_id(batch, decision->intent) : NULL;
+        if (intent != NULL)
+            intent->row.decision = decision->id;
+    }
+}
+
 static enum status write_all(struct batch *batch, struct audit_chain *chain)
 {
     struct engine *engine = batch->engine;
     TRY(run_writes(batch));
+    suppressions_write(&engine->suppressions, &batch->audit);
+    audit_seal(&batch->audit, chain, &engine->ids, batch->ledger.now.wall_us, batch->ledger.now.run_us);
+    note_decisions(batch);
     TRY(intents_save(engine->store, batch->intents, batch->intent_count, batch->ledger.arena, batch->ledger.now.run_us, &batch->why));
     if (MUTANT(AUDIT_APART)) {
         TRY(store_commit(engine->store, &batch->why));
         TRY(store_begin(engine->store, &batch->why));
     }
-    suppressions_write(&engine->suppressions, &batch->audit);
-    audit_seal(&batch->audit, chain, &engine->ids, batch->ledger.now.wall_us, batch->ledger.now.run_us);
     return audit_save(engine->store, &batch->audit, chain, &engine->ids, &batch->why);
 }
 

@@ -1,7 +1,7 @@
--- shape intent: id i, h b, space t, workflow t, key t, state i, fence i, attempts i, attempts_max i, lease_us i, lease_until i, two_phase i, shadow i, capability i, on_unknown i, window_us i, keep_us i, tombstone_us i, fingerprint b, fingerprint_version i, fields t, run t, thread t, action t, result i, error t, created i, first_sent i, first_sent_run i, ambiguous i, epoch i, settled i, expires i
+-- shape intent: id i, h b, space t, workflow t, key t, state i, fence i, attempts i, attempts_max i, lease_us i, lease_until i, two_phase i, shadow i, capability i, on_unknown i, window_us i, keep_us i, tombstone_us i, fingerprint b, fingerprint_version i, fields t, run t, thread t, action t, result i, error t, created i, first_sent i, first_sent_run i, ambiguous i, epoch i, decision i, settled i, expires i
 
 -- What a transition may change. The columns that name the intent are not among them.
--- shape intent_change: id i, state i, fence i, attempts i, attempts_max i, lease_us i, lease_until i, two_phase i, shadow i, capability i, on_unknown i, window_us i, keep_us i, tombstone_us i, run t, thread t, action t, result i, error t, first_sent i, first_sent_run i, ambiguous i, epoch i, settled i, expires i
+-- shape intent_change: id i, state i, fence i, attempts i, attempts_max i, lease_us i, lease_until i, two_phase i, shadow i, capability i, on_unknown i, window_us i, keep_us i, tombstone_us i, run t, thread t, action t, result i, error t, first_sent i, first_sent_run i, ambiguous i, epoch i, decision i, settled i, expires i
 
 -- By key hash; a plain look.
 -- query intent_look(h b) -> intent
@@ -38,7 +38,7 @@ UPDATE intent SET {intent_change=} WHERE id = :id
 UPDATE intent SET state = u.state, fence = u.fence, attempts = u.attempts, attempts_max = u.attempts_max, lease_us = u.lease_us,
 lease_until = u.lease_until, two_phase = u.two_phase, shadow = u.shadow, capability = u.capability, on_unknown = u.on_unknown,
 window_us = u.window_us, keep_us = u.keep_us, tombstone_us = u.tombstone_us, run = u.run, thread = u.thread, action = u.action,
-result = u.result, error = u.error, first_sent = u.first_sent, first_sent_run = u.first_sent_run, ambiguous = u.ambiguous, epoch = u.epoch, settled = u.settled, expires = u.expires
+result = u.result, error = u.error, first_sent = u.first_sent, first_sent_run = u.first_sent_run, ambiguous = u.ambiguous, epoch = u.epoch, decision = u.decision, settled = u.settled, expires = u.expires
 FROM unnest({intent_change[]}) AS u({intent_change}) WHERE intent.id = u.id
 
 -- query intent_drop(id i)

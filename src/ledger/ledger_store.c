@@ -59,6 +59,7 @@ static struct row_intent_change change_of(const struct row_intent *row)
         .first_sent_run = row->first_sent_run,
         .ambiguous = row->ambiguous,
         .epoch = row->epoch,
+        .decision = row->decision,
         .settled = row->settled,
         .expires = row->expires,
     };

@@ -43,6 +43,7 @@ enum status intent_fold(struct row_intent *intent, const struct row_decision *de
     if (changes.type != JSON_OBJECT)
         return why_set(why, BROKEN, "a detail in the audit is not an object");
     intent->id = decision->intent;
+    intent->decision = decision->id;
     intent->state = decision->state;
     intent->fence = decision->fence;
     for (uint32_t m = 0; m < changes.count; m++) {

@@ -153,6 +153,8 @@ def tour(admin):
     admin.get("/v1/tokens")
     admin.request("DELETE", f"/v1/tokens/{made.json['id']}")
     admin.request("DELETE", "/v1/tokens/none")
+    admin.post("/v1/quarantine/lift", {})
+    admin.post("/v1/quarantine/lift", {"reason": "there is none"})
     return held
 
 
@@ -171,7 +173,8 @@ def test_real_answers_fit_their_schemas(document, fits, admin):
             wrong.append(f"{method} {template} {status} {code}: {str(problem)[:600]}\n    {answer}")
     assert not wrong, "\n\n".join(wrong)
     for route in operations(document):
-        if route != ("GET", "/metrics"):
+        # No schema for /metrics; a quarantine to lift needs a fail-over: test_failover.py has one.
+        if route not in (("GET", "/metrics"), ("POST", "/v1/quarantine/lift")):
             assert any(one[:2] == route and one[2] < 300 for one in seen), f"no good answer of {route} was seen"
 
 
