@@ -1,0 +1,206 @@
+"""Connections that break between client and semel: at every byte of a request, at every byte of an answer, and at random under load."""
+
+import json
+import random
+import re
+import socket
+
+import pytest
+
+import swarm
+from fault_proxy import FOREVER, Fault, FaultProxy
+from http_client import split_answers
+from journal import Journal
+from semel_process import until
+from test_crash import after, check_audit, load
+
+WAYS = ("close", "half", "reset")
+
+
+class Line:
+    """Sends whole requests through a proxy that breaks them."""
+
+    def __init__(self, port):
+        self.fault = Fault()
+        self.proxy = FaultProxy(port, lambda: self.fault)
+
+    def send(self, data, **fault):
+        """The answers that arrived whole, and what was left of a broken one."""
+        self.fault = Fault(**fault)
+        received = b""
+        with socket.create_connection(("127.0.0.1", self.proxy.port), timeout=30) as connection:
+            try:
+                connection.sendall(data)
+                while block := connection.recv(65536):
+                    received += block
+            except ConnectionError:
+                pass
+        return split_answers(received)
+
+
+@pytest.fixture
+def line(semel):
+    made = Line(semel.port)
+    yield made
+    made.proxy.close()
+
+
+def chunked(request):
+    """The same request with its body in two chunks."""
+    head, body = request.split(b"\r\n\r\n", 1)
+    head = re.sub(rb"Content-Length: \d+", b"Transfer-Encoding: chunked", head)
+    half = len(body) // 2
+    return head + b"\r\n\r\n" + b"".join(b"%x\r\n%s\r\n" % (len(part), part) for part in (body[:half], body[half:])) + b"0\r\n\r\n"
+
+
+def closing(request):
+    return request.replace(b"\r\n", b"\r\nConnection: close\r\n", 1)
+
+
+def handled(client):
+    """How many claims and words of holders the ledger has been asked about."""
+    text = client.get("/metrics").raw.decode()
+    return sum(int(number) for number in re.findall(r'^semel_claims_total\{outcome="[a-z_]+"\} (\d+)$', text, re.M))
+
+
+def rows_of(client, intent):
+    return [(row["kind"], row["fence"], row["state"]) for row in client.decisions(intent) if row["state"] is not None]
+
+
+def way(number):
+    return WAYS[number % len(WAYS)]
+
+
+# ---- requests ----
+
+
+@pytest.mark.parametrize("form", [lambda request: request, chunked], ids=["whole", "chunked"])
+def test_claim_that_is_cut_at_any_byte_is_not_recorded(semel, client, line, form, evidence):
+    before, length = handled(client), len(form(swarm.claim("w", "k000", input={"to": "müller@example.com"})))
+    for at in range(length):
+        answers, _ = line.send(form(swarm.claim("w", f"k{at:03}", input={"to": "müller@example.com"})), request=at, how=way(at))
+        assert all(answer.status >= 400 for answer in answers), (at, answers)
+    assert client.get("/v1/intents").json["data"] == [] and client.decisions() == []
+    assert handled(client) == before, "the handler ran for an unfinished request"
+    answers, _ = line.send(form(closing(swarm.claim("w", "k000", input={"to": "müller@example.com"}))))
+    assert answers[0].status == 201 and answers[0].json["fence"] == 1
+    assert handled(client) == before + 1
+    evidence(requests_cut=length)
+
+
+@pytest.mark.parametrize("what, fields", [
+    ("sent", {}), ("confirm", {"result": {"id": "ü" * 5}}), ("fail", {"effect": "none", "error": "no"}), ("extend", {"lease_ms": 9000}), ("release", {})])
+def test_word_of_a_holder_that_is_cut_at_any_byte_changes_nothing(semel, client, line, what, fields, evidence):
+    held = client.claim("w", "k", two_phase=True, lease_ms=3_600_000)
+    request = swarm.say(what, held.json["intent"], held.json["fence"], **fields)
+    before, shown = handled(client), client.intent(held.json["intent"]).json
+    for at in range(len(request)):
+        answers, _ = line.send(request, request=at, how=way(at))
+        assert all(answer.status >= 400 for answer in answers), (at, answers)
+    assert rows_of(client, held.json["intent"]) == [("claim", 1, "claimed")]
+    assert client.intent(held.json["intent"]).json == shown
+    assert handled(client) == before, "the handler ran for an unfinished request"
+    answers, _ = line.send(closing(request))
+    assert answers[0].status == 200, answers
+    assert [row[0] for row in rows_of(client, held.json["intent"])] == ["claim", what]
+    evidence(requests_cut=len(request))
+
+
+# ---- answers ----
+
+
+@pytest.fixture
+def step(storage, seconds):
+    """Every byte with SQLite. The bytes do not depend on the storage: with PostgreSQL every seventh, unless there is time."""
+    return 1 if storage == "sqlite" or seconds >= 30 else 7
+
+
+def cut_answers(line, request_of, step, most=2000):
+    """Sends request_of(at) with its answer cut at byte `at`, until an answer fits; where it was cut."""
+    for at in range(0, most, step):
+        answers, _ = line.send(request_of(at), response=at, how=("close", "reset")[at // step % 2])
+        if answers:
+            return range(0, at, step)
+    raise AssertionError("no answer was ever whole")
+
+
+def test_claim_whose_answer_is_lost_is_never_given_twice(semel, client, line, step, evidence):
+    cut = cut_answers(line, lambda at: swarm.claim("w", f"k{at}", lease_ms=3_600_000), step)
+    for at in cut:
+        again = client.claim("w", f"k{at}")
+        assert again.status == 409 and again.code == "in_progress", again
+        assert rows_of(client, again.json["intent"]) == [("claim", 1, "sent")]
+    evidence(answers_cut=len(cut))
+
+
+@pytest.mark.parametrize("two_phase", [True, False])
+def test_claim_whose_answer_is_lost_is_free_or_unknown_after_the_lease(semel, client, line, two_phase, step, evidence):
+    cut = cut_answers(line, lambda at: swarm.claim("w", f"k{at}", lease_ms=10, two_phase=two_phase), step)
+    for at in cut:
+        again = until(lambda at=at: (lambda got: None if got.status == 409 and got.code == "in_progress" else got)(
+            client.claim("w", f"k{at}", two_phase=two_phase, lease_ms=3_600_000)), "the end of a lease")
+        if two_phase:
+            assert again.status == 201 and again.json["fence"] == 2, again
+        else:
+            assert again.status == 409 and again.code == "outcome_unknown", again
+    evidence(answers_cut=len(cut))
+
+
+def test_holder_whose_answers_are_lost_repeats_and_is_told_the_same(semel, client, line, step, evidence):
+    """Each word of a holder gets its answer cut at each byte: it happened once, and the repetition says so."""
+    cuts, held = 0, {}
+
+    def request_of(what, **fields):
+        def make(at):
+            held[at] = client.claim("w", f"{what} {at}", two_phase=True, lease_ms=3_600_000)
+            if what == "confirm":
+                assert client.say("sent", held[at]).status == 200
+            return swarm.say(what, held[at].json["intent"], 1, **fields)
+        return make
+
+    for what, fields, state in (("sent", {}, "sent"), ("confirm", {"result": {"n": 1}}, "confirmed"), ("fail", {"effect": "none"}, "pending"),
+                                ("fail", {"effect": "none", "final": True}, "refused"), ("release", {}, "pending")):
+        held.clear()
+        name = what + str(len(fields))
+        cut = cut_answers(line, lambda at, make=request_of(what, **fields), name=name: make(f"{name} {at}"), step)
+        cuts += len(cut)
+        for at in cut:
+            mine = held[f"{name} {at}"]
+            again = client.say(what, mine, **fields)
+            assert again.status == 200 and client.intent(mine.json["intent"]).json["state"] == state, again
+            assert [row[0] for row in rows_of(client, mine.json["intent"])].count(what) == 1
+            if what == "confirm":
+                assert client.say("confirm", mine, result={"n": 2}).code == "differs"
+                assert client.claim("w", f"{what} {name} {at}").json["result"] == {"n": 1}
+    evidence(answers_cut=cuts)
+
+
+def test_replay_that_is_cut_is_replayed_again(semel, client, line, step, evidence):
+    held = client.claim("w", "k")
+    assert client.say("confirm", held, result={"text": "…" * 20}).status == 200
+    cut = cut_answers(line, lambda at: swarm.claim("w", "k"), step)
+    assert client.claim("w", "k").json["result"] == {"text": "…" * 20}
+    assert [row[0] for row in rows_of(client, held.json["intent"])] == ["claim", "confirm"]
+    until(lambda: sum(row.get("count") or 1 for row in client.decisions(held.json["intent"]) if row["kind"] == "replay") >= len(cut), "the count of replays")
+    evidence(answers_cut=len(cut))
+
+
+# ---- all of it at once ----
+
+
+def test_load_through_a_line_that_breaks(house, storage, seconds, evidence):
+    daemon, journal, dice = house.start(storage), Journal(17), random.Random(19)
+
+    def plan():
+        """Most connections break after a few exchanges, somewhere."""
+        limit, direction = int(dice.expovariate(1 / 700)), dice.random()
+        return Fault(limit if direction < 0.45 else FOREVER, limit if direction >= 0.55 else FOREVER, dice.choice(WAYS), dice.choice([0, 0, 0.005, 0.02]))
+
+    proxy = FaultProxy(daemon.port, plan)
+    load(journal, proxy.port, after(seconds / 4))
+    proxy.close()
+    assert proxy.faults > seconds and journal.lost > seconds and journal.acknowledged() > 10 * seconds
+    journal.verify(daemon.port)
+    assert daemon.stop() == 0
+    check_audit(daemon)
+    evidence(broken_connections=proxy.faults, **journal.counts())
