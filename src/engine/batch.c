@@ -563,8 +563,11 @@ static enum status decide(struct batch *batch, struct engine_command **woken)
     struct engine *engine = batch->engine;
     if (engine->postgres_url == NULL)
         return attempt_sqlite(batch);
-    if (!engine->store->lost && look_postgres(batch) == OK)
+    size_t asked = batch->count;
+    if (engine->look_helps && !engine->store->lost && look_postgres(batch) == OK) {
         answer_settled(batch, woken);
+        engine->look_helps = batch->count < asked;
+    }
     bool flush = suppressions_are_due(&engine->suppressions, engine->env->boot_us(engine->env));
     return batch->count > 0 || flush ? try_postgres(batch) : OK;
 }
@@ -612,6 +615,9 @@ void batch_run(struct engine *engine, struct engine_command **commands, size_t c
     }
     if (atomic_load(&engine->intake) != INTAKE_OPEN && batch.audit.count > 0 && engine->postgres_url != NULL)
         engine_set_intake(engine, INTAKE_OPEN, NULL);
+    for (size_t i = 0; i < batch.count; i++)
+        if (is_suppressed(batch.commands[i]))
+            engine->look_helps = true;
     wake_waiters(&batch, &woken);
     answer_settled(&batch, &woken);
     run_woken(engine, woken);

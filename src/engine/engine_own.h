@@ -45,6 +45,7 @@ struct engine {
     uint8_t pepper[ENGINE_PEPPER_SIZE];
     int64_t run_base_us, boot_base_us; /* SQLite: run = run_base + (boot - boot_base) */
     bool may_have_tombstones;
+    bool look_helps; /* PostgreSQL: lately claims met settled or held intents, so a plain look comes first */
     struct engine_command *parked[PARKED_BUCKETS];
     size_t parked_count;
     int64_t parked_look_us; /* when to look through them again */
