@@ -459,7 +459,7 @@ static bool keep_answer(struct engine_command *command)
         *texts[i] = needed && texts[i]->at != NULL ? arena_dup(command->arena, *texts[i]) : BYTES_NONE;
     }
     if (answer->differs_count == 0)
-        return true;
+        return !command->arena->failed;
     struct bytes *differs = arena_zalloc(command->arena, answer->differs_count, sizeof *differs);
     for (size_t i = 0; differs != NULL && i < answer->differs_count; i++)
         differs[i] = arena_dup(command->arena, answer->differs[i]);
@@ -511,7 +511,7 @@ static void answer_one(struct batch *batch, struct engine_command *command, stru
             suppressions_note(&engine->suppressions, &command->ledger, &command->answer, engine->env->boot_us(engine->env));
         }
         if (!keep_answer(command))
-            command->status = why_set(&command->why, FULL, "no memory for the answer");
+            command->status = why_set(&command->why, UNKNOWN, "it is recorded, but there is not enough memory for the answer");
     }
     command->done(command);
 }

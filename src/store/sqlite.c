@@ -39,9 +39,8 @@ static enum status status_of(int code)
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
     case SQLITE_INTERRUPT:
-        return RETRY;
     case SQLITE_NOMEM:
-        return FULL;
+        return RETRY;
     case SQLITE_CONSTRAINT:
         return CONFLICT;
     default:
@@ -82,34 +81,46 @@ static enum status execute(struct sqlite_store *sqlite, const char *sql, struct 
     return OK;
 }
 
-/* BEGIN, COMMIT and ROLLBACK are prepared once too: they come with every batch. */
-static enum status control(struct sqlite_store *sqlite, sqlite3_stmt **statement, const char *sql, struct why *why)
+/* BEGIN, COMMIT and ROLLBACK are prepared when the database is opened: they come with every batch, and rolling back must not need memory. */
+static enum status prepare_controls(struct sqlite_store *sqlite, struct why *why)
 {
-    if (*statement == NULL && sqlite3_prepare_v3(sqlite->db, sql, -1, SQLITE_PREPARE_PERSISTENT, statement, NULL) != SQLITE_OK)
-        return fail(sqlite, sql, why);
-    int code = sqlite3_step(*statement);
-    enum status status = code == SQLITE_DONE ? OK : fail(sqlite, sql, why);
-    sqlite3_reset(*statement);
+    const struct {
+        sqlite3_stmt **statement;
+        const char *sql;
+    } controls[] = {{&sqlite->begin, "BEGIN"}, {&sqlite->commit, "COMMIT"}, {&sqlite->rollback, "ROLLBACK"}};
+    for (size_t i = 0; i < sizeof controls / sizeof *controls; i++)
+        if (sqlite3_prepare_v3(sqlite->db, controls[i].sql, -1, SQLITE_PREPARE_PERSISTENT, controls[i].statement, NULL) != SQLITE_OK)
+            return fail(sqlite, controls[i].sql, why);
+    return OK;
+}
+
+static enum status control(struct sqlite_store *sqlite, sqlite3_stmt *statement, struct why *why)
+{
+    int code = sqlite3_step(statement);
+    enum status status = code == SQLITE_DONE ? OK : fail(sqlite, sqlite3_sql(statement), why);
+    sqlite3_reset(statement);
     return status;
-}
-
-/* There is one writer, so the lock for writing can wait for the first write: a batch that only reads never takes it. */
-static enum status sqlite_begin(struct store *store, struct why *why)
-{
-    return control(of(store), &of(store)->begin, "BEGIN", why);
-}
-
-static enum status sqlite_commit(struct store *store, struct why *why)
-{
-    return control(of(store), &of(store)->commit, "COMMIT", why);
 }
 
 static void sqlite_rollback(struct store *store)
 {
     struct why why;
-    if (!sqlite3_get_autocommit(of(store)->db) && control(of(store), &of(store)->rollback, "ROLLBACK", &why) != OK)
+    if (!sqlite3_get_autocommit(of(store)->db) && control(of(store), of(store)->rollback, &why) != OK)
         LOG(LOG_ERROR, "a transaction could not be rolled back", LOG_CSTR("why", why.text));
 }
+
+/* There is one writer, so the lock for writing can wait for the first write: a batch that only reads never takes it. */
+static enum status sqlite_begin(struct store *store, struct why *why)
+{
+    sqlite_rollback(store); /* should an earlier one have failed to end */
+    return control(of(store), of(store)->begin, why);
+}
+
+static enum status sqlite_commit(struct store *store, struct why *why)
+{
+    return control(of(store), of(store)->commit, why);
+}
+
 
 static enum status sqlite_script(struct store *store, const char *text, struct why *why)
 {
@@ -356,6 +367,7 @@ static enum status open_database(struct sqlite_store *sqlite, const struct store
     if (sqlite3_open_v2(file->path, &sqlite->db, flags, layer) != SQLITE_OK)
         return sqlite->db != NULL ? fail(sqlite, "open", why) : why_set(why, FULL, "no memory to open the database");
     TRY(configure(sqlite, access, file, why));
+    TRY(prepare_controls(sqlite, why));
     return unclean ? check_small(sqlite, why) : OK;
 }
 

@@ -263,6 +263,5 @@ const char *wal_gather_over(const char *base)
         ASSERT(code == SQLITE_OK);
         return names[i];
     }
-    ASSERT(!"too many file layers");
-    return NULL;
+    assert_failed("there are at most four file layers", __FILE__, __LINE__);
 }

@@ -21,7 +21,7 @@
 /* ---- ways to go wrong ---- */
 
 #define MODELS(X)                                                                         \
-    X(PROCESS, "process", 2, "the process dies; the page cache lives on")                 \
+    X(PROCESS, "process", 3, "the process dies; the page cache lives on")                 \
     X(ALL, "all", 1, "power loss; everything that was written is on the disk")            \
     X(NONE, "none", 1, "power loss; nothing that was not synced is on the disk")          \
     X(MIX, "mix", 2, "power loss; each write is there or not")                            \
@@ -31,7 +31,7 @@
     X(FULL_DISK, "full", 3, "a write finds the disk full")                                \
     X(WRITE_ERROR, "write-error", 3, "a write, a truncation or a deletion fails")         \
     X(READ_ERROR, "read-error", 2, "a read fails")                                        \
-    X(SHORT_READ, "short-read", 2, "a read finds less than was written")                  \
+    X(SHORT_READ, "short-read", 2, "a read of the log finds less than was written")                  \
     X(MEMORY_SQLITE, "memory-sqlite", 2, "SQLite gets no memory")                         \
     X(MEMORY_OWN, "memory-own", 2, "semel gets no memory")
 #define MODEL_ENUM(name, text, seeds, meaning) MODEL_##name,
@@ -117,7 +117,7 @@ struct key {
     int64_t intent;
     struct point told;
     struct point maybe[4]; /* where it may be instead: commands on their way, timers */
-    int maybe_count;
+    int maybe_count, maybe_before; /* … and those that do not depend on the commands of this moment */
     struct bytes result; /* when confirmed */
     bool may_be_forgotten;
 };

@@ -383,7 +383,6 @@ static void fill_command(struct world *world, struct call *call)
         .final = call->final,
     };
     ledger->fingerprint.whole.at[0] = call->other_contents ? 2 : 1;
-    ledger->fingerprint.present = true;
     ledger_key_hash(engine_pepper(world->engine), ledger->space, ledger->workflow, ledger->key, ledger->h);
 }
 
@@ -391,6 +390,9 @@ static void fill_command(struct world *world, struct call *call)
 static struct engine_command *submit(struct world *world, struct call *calls, size_t count)
 {
     struct engine_command *first = NULL, **last = &first;
+    for (size_t i = 0; i < count; i++)
+        if (!calls[i].is_write)
+            world_key(world, calls[i].key)->maybe_before = world_key(world, calls[i].key)->maybe_count;
     for (size_t i = 0; i < count; i++) {
         struct call *call = &calls[i];
         if (call->answered)
@@ -423,7 +425,7 @@ static void check_failed(struct world *world, struct call *calls, size_t count)
         if (call->is_write)
             world->policy_maybe = world->policy_told;
         else
-            world_key(world, call->key)->maybe_count = 0;
+            world_key(world, call->key)->maybe_count = world_key(world, call->key)->maybe_before;
     }
     for (size_t i = 0; i < count; i++)
         if (!calls[i].is_write && !is_over(world))
@@ -439,9 +441,11 @@ static bool all_answered(const struct call *calls, size_t count)
     return true;
 }
 
+/* What is answered after a recovery holds, even when it was only read. */
 static void after_step(struct world *world)
 {
-    if (world->plan.model == MODEL_FSYNC && world->plan.seed == 2 && world->crashes == 1)
+    bool lives_on = world->plan.model == MODEL_FSYNC || world->plan.model == MODEL_PROCESS;
+    if (lives_on && world->plan.seed == 2 && world->crashes == 1)
         lose_power_quietly(world);
 }
 
@@ -474,7 +478,7 @@ void world_say(struct world *world, struct call *calls, size_t count)
             advance(world, world->crashes > 0 && !fault_fired() ? LEASE_US + WHEN_SECOND : INTAKE_US);
     }
     if (!is_over(world))
-        world_violated(world, "a command is never answered");
+        world_violated(world, "a command is never answered: %s", calls[0].command.why.text);
 }
 
 /* ---- time ---- */
@@ -533,7 +537,7 @@ static void arm(const struct plan *plan)
     bool dies = plan->model <= MODEL_RECOVERY;
     disk.changes = disk.fault_seen = 0;
     disk.die_at = dies ? plan->at : 0;
-    disk.die_halfway = plan->model == MODEL_PROCESS && plan->seed > 0;
+    disk.die_halfway = plan->model == MODEL_PROCESS && plan->seed == 1;
     disk.fault = faults[plan->model];
     disk.fault_at = plan->at;
     disk.fault_fired = false;
