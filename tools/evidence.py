@@ -7,6 +7,7 @@ A long soak may have been run before, with `./dev sim --seconds N --tier … > F
 """
 import argparse
 import datetime
+import json
 import os
 import pathlib
 import re
@@ -110,21 +111,30 @@ def main():
     parser.add_argument('--histories', type=int, default=100000)
     parser.add_argument('--fuzz-seconds', type=int, default=10)
     parser.add_argument('--kill-seconds', type=int, default=60)
+    parser.add_argument('--only', nargs='*', default=[], help='run these sections again; the others stay as they were')
     parser.add_argument('--soak', type=int, default=0)
     parser.add_argument('--soak-log', nargs='*', default=[])
     args = parser.parse_args()
     build = (ROOT / args.build).resolve()
-    rows = []
+    sections = {
+        'model': model_rows,
+        'sim': lambda: sim_rows(build, args.histories),
+        'mutants': lambda: mutant_rows(build),
+        'crash': lambda: crash_rows(build),
+        'soak': lambda: soak_rows(build, args),
+        'processes': lambda: process_rows(build, args.kill_seconds),
+        'fuzz': lambda: fuzz_rows(args.fuzz_seconds),
+    }
+    kept = build / 'evidence.json'
+    found = json.loads(kept.read_text()) if args.only and kept.exists() else {}
     try:
-        rows += model_rows()
-        rows += sim_rows(build, args.histories)
-        rows += mutant_rows(build)
-        rows += crash_rows(build)
-        rows += soak_rows(build, args)
-        rows += process_rows(build, args.kill_seconds)
-        rows += fuzz_rows(args.fuzz_seconds)
+        for name, make in sections.items():
+            if not args.only or name in args.only:
+                found[name] = list(make())
+                kept.write_text(json.dumps(found))
     except Failed as failed:
         sys.exit(f'evidence: {failed} failed; the page was left as it is')
+    rows = [row for name in sections for row in found.get(name, [])]
     day = datetime.date.today().isoformat()
     table = [BEGIN, '', f'The last full run, {day}:', '', '| what | figures | command |', '|---|---|---|']
     table += [f'| {what} | {figures} | `{command}` |' for what, figures, command in rows]

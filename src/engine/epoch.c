@@ -111,7 +111,8 @@ static enum status check_in_transaction(struct engine *engine, bool own_loss, bo
     TRY(read_facts(engine->store, &facts, why));
     TRY(store_run(engine->store, &TIMELINE_GET, NULL, 0, take_timeline, &current, NULL, why));
     bool born = facts.epoch == 0, promoted = !born && facts.timeline != 0 && current.timeline != facts.timeline;
-    bool doubtful = own_loss || (promoted && !facts.synchronous);
+    bool known = facts.quarantine[0] != '\0' && !promoted; /* another node has begun it already */
+    bool doubtful = (own_loss && !known) || (promoted && !facts.synchronous);
     bool changed = born || promoted || own_loss || facts.synchronous != current.synchronous || facts.timeline != current.timeline;
     facts.timeline = current.timeline;
     facts.synchronous = current.synchronous;
@@ -155,9 +156,15 @@ enum status epoch_check(struct engine *engine, bool own_loss, struct why *why)
 void epoch_refresh(struct engine *engine)
 {
     struct epoch_facts facts = {0};
+    struct r_timeline_get current = {0, 1};
     struct why why;
-    if (!engine->store->lost && read_facts(engine->store, &facts, &why) == OK && facts.epoch > 0)
-        epoch_take(engine, facts.epoch, facts.quarantine, facts.since_us);
+    if (engine->store->lost || read_facts(engine->store, &facts, &why) != OK || facts.epoch == 0)
+        return;
+    epoch_take(engine, facts.epoch, facts.quarantine, facts.since_us);
+    if (store_run(engine->store, &TIMELINE_GET, NULL, 0, take_timeline, &current, NULL, &why) != OK)
+        return;
+    if (current.synchronous != facts.synchronous && epoch_check(engine, false, &why) != OK)
+        LOG(LOG_WARN, "the standby's mode could not be noted", LOG_CSTR("why", why.text));
 }
 
 bool engine_quarantine(struct engine *engine, int64_t *ret_epoch, int64_t *ret_since_us, struct why *ret_why)

@@ -561,6 +561,18 @@ static void say_release(struct ledger *ledger, struct intent *intent, const stru
     answer(ledger, intent, VERDICT_DONE, ret);
 }
 
+/* After a loss this holder may not be the last one: what it says can settle that it happened, but free nothing and begin nothing. */
+static void lost_holder_says(struct ledger *ledger, struct intent *intent, const struct ledger_command *command, struct ledger_answer *ret)
+{
+    bool begins = command->op == OP_SENT || command->op == OP_EXTEND;
+    bool settled = intent->row.state == STATE_CONFIRMED || intent->row.state == STATE_REFUSED;
+    bool held = intent->row.state == STATE_UNKNOWN;
+    if (!settled && !held)
+        hold_as_lost(ledger, intent, command);
+    answer(ledger, intent, begins || settled ? VERDICT_FENCED : VERDICT_DONE, ret);
+    ret->again = held;
+}
+
 static void holder_says(struct ledger *ledger, struct intent *intent, const struct ledger_command *command, struct ledger_answer *ret)
 {
     static void (*const says[])(struct ledger *, struct intent *, const struct ledger_command *, struct ledger_answer *) = {
@@ -570,8 +582,11 @@ static void holder_says(struct ledger *ledger, struct intent *intent, const stru
         *ret = (struct ledger_answer){.verdict = VERDICT_NOT_FOUND, .would = VERDICT_NOT_FOUND};
         return;
     }
+    bool lost = may_be_lost(ledger, intent, (enum capability)intent->row.capability) && command->op != OP_CONFIRM && !command->all_attempts;
     if (command->fence != intent->row.fence && !MUTANT(NO_FENCE))
         answer(ledger, intent, VERDICT_FENCED, ret);
+    else if (lost)
+        lost_holder_says(ledger, intent, command, ret);
     else
         says[command->op](ledger, intent, command, ret);
     if (intent->row.shadow && ret->verdict != VERDICT_DONE)

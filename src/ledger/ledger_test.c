@@ -494,6 +494,13 @@ TEST_BOTH(in_quarantine_nothing_is_given_out_that_may_have_been_done_before)
     claim(&house, &claimed, VERDICT_PROCEED);
     claim(&house, &done, VERDICT_PROCEED);
     say(&house, OP_CONFIRM, &done, VERDICT_DONE);
+    struct engine_command sent = house_claim("sent"), given_back = house_claim("back"), failed = house_claim("failed");
+    struct engine_command confirmed = house_claim("confirmed"), *const held[] = {&sent, &given_back, &failed, &confirmed};
+    for (int i = 0; i < 4; i++) {
+        held[i]->ledger.two_phase = true;
+        held[i]->ledger.lease_us = 1000 * WHEN_SECOND;
+        claim(&house, held[i], VERDICT_PROCEED);
+    }
     put_meta(&house, "epoch", "2");
     put_meta(&house, "quarantine", "a test");
     house_advance(&house, LEASE_OVER);
@@ -501,6 +508,10 @@ TEST_BOTH(in_quarantine_nothing_is_given_out_that_may_have_been_done_before)
     claim(&house, &pending, VERDICT_OUTCOME_UNKNOWN);
     claim(&house, &claimed, VERDICT_OUTCOME_UNKNOWN); /* that it was not sent may just have been forgotten */
     claim(&house, &done, VERDICT_REPLAY);
+    say(&house, OP_SENT, &sent, VERDICT_FENCED); /* another may have had it since, done it, and been forgotten */
+    CHECK_INT(say(&house, OP_RELEASE, &given_back, VERDICT_DONE).answer.state, STATE_UNKNOWN);
+    CHECK_INT(fail(&house, &failed, false, false).answer.state, STATE_UNKNOWN);
+    CHECK_INT(say(&house, OP_CONFIRM, &confirmed, VERDICT_DONE).answer.state, STATE_CONFIRMED);
     claim(&house, &fresh, VERDICT_OUTCOME_UNKNOWN);
     claim(&house, &fresh, VERDICT_OUTCOME_UNKNOWN);
     safe.ledger.capability = CAPABILITY_IDEMPOTENT;

@@ -390,6 +390,7 @@ static void fill_command(struct world *world, struct call *call)
 static struct engine_command *submit(struct world *world, struct call *calls, size_t count)
 {
     struct engine_command *first = NULL, **last = &first;
+    arena_clear(&world->answers);
     for (size_t i = 0; i < count; i++)
         if (!calls[i].is_write)
             world_key(world, calls[i].key)->maybe_before = world_key(world, calls[i].key)->maybe_count;

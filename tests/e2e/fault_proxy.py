@@ -75,9 +75,9 @@ class FaultProxy:
                 out.transport.abort()
 
     async def _pump(self, source, sink, allowed, fault):
-        """True when the fault is due."""
+        """True when the fault is due: there was more to say than is let through, so with none allowed the other side has still been heard."""
         try:
-            while allowed > 0:
+            while True:
                 block = await source.read(65536)
                 if not block:
                     if sink.can_write_eof():
@@ -88,7 +88,8 @@ class FaultProxy:
                 sink.write(block[:allowed])
                 await sink.drain()
                 allowed -= len(block)
-            return True
+                if allowed <= 0:
+                    return True
         except OSError:
             return False
 

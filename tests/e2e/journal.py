@@ -136,7 +136,7 @@ class Journal:
 
     def _check_story(self, intent, key, fences):
         status, body = yield swarm.request("GET", f"/v1/intents/{intent}")
-        assert status == 200, f"the acknowledged claim of {key} is lost"
+        assert status == 200, f"the acknowledged claim of {key} is lost: {status} {body!r}"
         shown = json.loads(body)
         assert shown["key"] == key and shown["fence"] >= max(fences)
         status, body = yield swarm.request("GET", f"/v1/decisions?intent={intent}&limit=200")

@@ -207,7 +207,7 @@ def test_load_through_a_line_that_breaks(house, storage, seconds, evidence):
         return Fault(limit if up else FOREVER, FOREVER if up else limit, dice.choice(WAYS), dice.choice([0, 0, 0.005, 0.02]))
 
     proxy = FaultProxy(daemon.port, plan)
-    load(journal, proxy.port, after(seconds / 4))
+    load(journal, proxy.port, after(seconds / 5))
     proxy.close()
     assert proxy.faults > 10 * seconds and journal.lost > seconds and journal.acknowledged() > 10 * seconds
     journal.verify(daemon.port)

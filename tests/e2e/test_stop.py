@@ -319,7 +319,7 @@ def check_against_provider(client, crew, provider, at_most_once):
 
 @pytest.mark.parametrize("storage, workflow", [("sqlite", "once"), ("postgres", "once"), ("sqlite", "dedup")])
 def test_everybody_sleeps_at_any_time(house, storage, crew, seconds, workflow, evidence):
-    seconds /= 4
+    seconds /= 5
     semel = house.start(storage, policy=POLICY)
     client, destination = house.client(semel), Provider(remembers=workflow == "dedup")
     for seed in range(HOLDERS):
