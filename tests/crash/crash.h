@@ -136,6 +136,7 @@ struct call {
     struct world *world;
     struct engine_command command;
     bool answered, tried;
+    bool waits; /* the engine has it */
 };
 
 struct scenario {

@@ -313,6 +313,7 @@ static void on_done(struct engine_command *command)
 {
     struct call *call = command->user;
     struct world *world = call->world;
+    call->waits = false;
     if (disk.dead) /* a dead process says nothing */
         return;
     if (call->is_write) {
@@ -390,15 +391,16 @@ static void fill_command(struct world *world, struct call *call)
 static struct engine_command *submit(struct world *world, struct call *calls, size_t count)
 {
     struct engine_command *first = NULL, **last = &first;
-    arena_clear(&world->answers);
+    arena_release(&world->answers); /* each request brings its own memory */
     for (size_t i = 0; i < count; i++)
         if (!calls[i].is_write)
             world_key(world, calls[i].key)->maybe_before = world_key(world, calls[i].key)->maybe_count;
     for (size_t i = 0; i < count; i++) {
         struct call *call = &calls[i];
-        if (call->answered)
+        if (call->answered || call->waits)
             continue;
         fill_command(world, call);
+        call->waits = true;
         *last = &call->command;
         last = &call->command.next;
         if (call->is_write) {
@@ -419,7 +421,7 @@ static void check_failed(struct world *world, struct call *calls, size_t count)
     for (size_t i = 0; i < count; i++) {
         struct call *call = &calls[i];
         bool early = call->command.status == OK;
-        if (call->answered || early || call->command.status == UNKNOWN)
+        if (call->answered || call->waits || early || call->command.status == UNKNOWN)
             continue;
         if (!fault_fired())
             world_violated(world, "a command failed for no reason: %s", call->command.why.text);
@@ -460,26 +462,37 @@ static void after_failure(struct world *world, struct call *calls, size_t count)
     heal();
 }
 
+/* One try; true when the process lived through it. */
+static bool say_once(struct world *world, struct call *calls, size_t count)
+{
+    guarded_step(world, submit(world, calls, count));
+    int crashes = world->crashes;
+    bool dead = died(world);
+    if (!dead && !is_over(world) && !all_answered(calls, count))
+        after_failure(world, calls, count);
+    for (size_t i = 0; i < count; i++) {
+        calls[i].tried = true;
+        calls[i].waits = calls[i].waits && world->crashes == crashes;
+    }
+    return !dead;
+}
+
 void world_say(struct world *world, struct call *calls, size_t count)
 {
     for (int try = 0; try < TRIES_MAX && !is_over(world); try++) {
-        guarded_step(world, submit(world, calls, count));
-        bool dead = died(world);
-        for (size_t i = 0; i < count; i++)
-            calls[i].tried = true;
-        if (is_over(world))
-            return;
-        if (all_answered(calls, count)) {
+        bool lived = say_once(world, calls, count);
+        if (!is_over(world) && all_answered(calls, count)) {
             after_step(world);
             return;
         }
-        if (!dead)
-            after_failure(world, calls, count);
-        if (!dead) /* until the intake is open again, or what began anew is over */
+        if (lived) /* until the intake is open again, or what began anew is over */
             advance(world, world->crashes > 0 && !fault_fired() ? LEASE_US + WHEN_SECOND : INTAKE_US);
     }
     if (!is_over(world))
         world_violated(world, "a command is never answered: %s", calls[0].command.why.text);
+    disk.dead = true;
+    if (world->engine != NULL) /* it may still have a command of ours */
+        guarded_close(world);
 }
 
 /* ---- time ---- */

@@ -6,6 +6,8 @@ from http_client import Client
 from semel_process import Postgres, Semel, binary
 
 STORAGES = ("sqlite", "postgres")
+SECONDS = float(os.environ.get("SEMEL_E2E_SECONDS", "8"))
+STORAGES_IN_TIME = STORAGES if SECONDS >= 30 else STORAGES[:1]  # for what hardly depends on the storage
 
 
 def pytest_configure(config):
@@ -29,7 +31,7 @@ def pytest_runtest_makereport(item, call):
 @pytest.fixture(scope="session")
 def seconds():
     """How long the tests that break things go on."""
-    return float(os.environ.get("SEMEL_E2E_SECONDS", "8"))
+    return SECONDS
 
 
 EVIDENCE = {}  # test -> what its runs counted together

@@ -260,8 +260,8 @@ def test_lost_decisions_begin_a_quarantine_until_a_person_lifts_it(lagging, evid
 
     lagging.fail_over()
     for ready in lagging.wait():
-        assert ready["epoch"] >= 2 and ready["quarantine"]["since"] and ready["quarantine"]["reason"], ready
-    assert all_decisions(ours, "epoch") != []
+        assert ready["epoch"] == 2 and ready["quarantine"]["since"] and ready["quarantine"]["reason"], ready
+    assert len(all_decisions(ours, "epoch")) == 1, "both nodes miss decisions by one loss"
     for client in (ours, other):
         assert client.claim("w", "done").json["result"] == "kept"
     for number, key in enumerate(lost):
@@ -280,7 +280,7 @@ def test_lost_decisions_begin_a_quarantine_until_a_person_lifts_it(lagging, evid
     assert lifted.returncode == 0, lifted
     for client in lagging.clients:
         until(lambda client=client: client.get("/readyz").json["quarantine"] is None, "the end of the quarantine")
-        assert client.get("/readyz").json["epoch"] >= 2
+        assert client.get("/readyz").json["epoch"] == 2
     assert ours.claim("w", "new again").status == 201
     for key in lost:
         assert other.claim("w", key).code == "outcome_unknown", "what was held stays held until a person settles it"
@@ -288,21 +288,6 @@ def test_lost_decisions_begin_a_quarantine_until_a_person_lifts_it(lagging, evid
     assert [daemon.stop() for daemon in lagging.daemons] == [0, 0]
     check_audit(lagging.daemons[0])
     evidence(fail_overs=1, lost_keys=len(lost) + 2, detected=len(lost) + 2, silent_duplicates=0)
-
-
-def test_two_nodes_that_both_miss_decisions_begin_one_epoch(lagging, evidence):
-    for client in lagging.clients:
-        assert client.claim("w", f"before {client.port}").status == 201
-    lagging.cut_off()
-    for client in lagging.clients:
-        assert client.claim("w", f"lost {client.port}").status == 201
-    lagging.fail_over()
-    lagging.wait()
-    for client in lagging.clients:
-        until(lambda client=client: client.get("/readyz").json["epoch"] >= 2, "the new epoch on both")
-    assert [client.get("/readyz").json["epoch"] for client in lagging.clients] == [2, 2]
-    assert len(all_decisions(lagging.ours, "epoch")) == 1
-    evidence(fail_overs=1)
 
 
 def test_earlier_holder_cannot_speak_for_a_later_one_that_was_lost(lagging, evidence):
@@ -380,7 +365,7 @@ def lose_under_load(lagging, journal):
     lagging.pair.standby.start()
     lagging.pair.standby.promote()
     for ready in lagging.wait():
-        assert ready["epoch"] >= 2 and ready["quarantine"] is not None
+        assert ready["epoch"] == 2 and ready["quarantine"] is not None
     keys, kept = sorted({key for key, _, _ in journal.proceeded}), 0
     for number, key in enumerate(keys):
         answer = lagging.clients[number % 2].claim("w", key)

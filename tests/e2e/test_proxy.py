@@ -8,6 +8,7 @@ import socket
 import pytest
 
 import swarm
+from conftest import STORAGES, STORAGES_IN_TIME
 from fault_proxy import FOREVER, Fault, FaultProxy
 from http_client import split_answers
 from journal import Journal
@@ -36,6 +37,11 @@ class Line:
             except ConnectionError:
                 pass
         return split_answers(received)
+
+
+@pytest.fixture(params=STORAGES_IN_TIME)
+def storage(request):
+    return request.param
 
 
 @pytest.fixture
@@ -88,7 +94,6 @@ def test_claim_that_is_cut_at_any_byte_is_not_recorded(semel, client, line, form
     evidence(requests_cut=length)
 
 
-@pytest.mark.parametrize("storage", ["sqlite"])
 @pytest.mark.parametrize("what, fields", [
     ("sent", {}), ("confirm", {"result": {"id": "ü" * 5}}), ("fail", {"effect": "none", "error": "no"}), ("extend", {"lease_ms": 9000}), ("release", {})])
 def test_word_of_a_holder_that_is_cut_at_any_byte_changes_nothing(semel, client, line, what, fields, evidence):
@@ -110,23 +115,17 @@ def test_word_of_a_holder_that_is_cut_at_any_byte_changes_nothing(semel, client,
 # ---- answers ----
 
 
-@pytest.fixture
-def step(storage, seconds):
-    """Every byte with SQLite. The bytes do not depend on the storage: with PostgreSQL every seventh, unless there is time."""
-    return 1 if storage == "sqlite" or seconds >= 30 else 7
-
-
-def cut_answers(line, request_of, step, most=2000):
+def cut_answers(line, request_of, most=2000):
     """Sends request_of(at) with its answer cut at byte `at`, until an answer fits; where it was cut."""
-    for at in range(0, most, step):
-        answers, _ = line.send(closing(request_of(at)), response=at, how=("close", "reset")[at // step % 2])
+    for at in range(most):
+        answers, _ = line.send(closing(request_of(at)), response=at, how=("close", "reset")[at % 2])
         if answers:
-            return range(0, at, step)
+            return range(at)
     raise AssertionError("no answer was ever whole")
 
 
-def test_claim_whose_answer_is_lost_is_never_given_twice(semel, client, line, step, evidence):
-    cut = cut_answers(line, lambda at: swarm.claim("w", f"k{at}", lease_ms=3_600_000), step)
+def test_claim_whose_answer_is_lost_is_never_given_twice(semel, client, line, evidence):
+    cut = cut_answers(line, lambda at: swarm.claim("w", f"k{at}", lease_ms=3_600_000))
     for at in cut:
         again = client.claim("w", f"k{at}")
         assert again.status == 409 and again.code == "in_progress", again
@@ -135,8 +134,8 @@ def test_claim_whose_answer_is_lost_is_never_given_twice(semel, client, line, st
 
 
 @pytest.mark.parametrize("two_phase", [True, False])
-def test_claim_whose_answer_is_lost_is_free_or_unknown_after_the_lease(semel, client, line, two_phase, step, evidence):
-    cut = cut_answers(line, lambda at: swarm.claim("w", f"k{at}", lease_ms=10, two_phase=two_phase), step)
+def test_claim_whose_answer_is_lost_is_free_or_unknown_after_the_lease(semel, client, line, two_phase, evidence):
+    cut = cut_answers(line, lambda at: swarm.claim("w", f"k{at}", lease_ms=10, two_phase=two_phase))
     for at in cut:
         again = until(lambda at=at: (lambda got: None if got.status == 409 and got.code == "in_progress" else got)(
             client.claim("w", f"k{at}", two_phase=two_phase, lease_ms=3_600_000)), "the end of a lease")
@@ -170,10 +169,10 @@ def claim_all(port, keys, sent):
 
 @pytest.mark.parametrize("what, fields, state", [
     ("sent", {}, "sent"), ("confirm", {"result": {"n": 1}}, "confirmed"), ("fail", {"effect": "none"}, "pending")], ids=["sent", "confirm", "fail"])
-def test_holder_whose_answer_is_lost_repeats_and_is_told_the_same(semel, client, line, step, what, fields, state, evidence):
+def test_holder_whose_answer_is_lost_repeats_and_is_told_the_same(semel, client, line, what, fields, state, evidence):
     """A word's answer is cut at each byte: it happened once, and the repetition says so."""
-    held = claim_all(semel.port, [f"k{at}" for at in range(0, 400, step)], sent=what == "confirm")
-    cut = cut_answers(line, lambda at: swarm.say(what, *held[f"k{at}"], **fields), step)
+    held = claim_all(semel.port, [f"k{at}" for at in range(400)], sent=what == "confirm")
+    cut = cut_answers(line, lambda at: swarm.say(what, *held[f"k{at}"], **fields))
     for at in cut:
         mine = held[f"k{at}"]
         again = client.say(what, mine, **fields)
@@ -185,10 +184,10 @@ def test_holder_whose_answer_is_lost_repeats_and_is_told_the_same(semel, client,
     evidence(answers_cut=len(cut))
 
 
-def test_replay_that_is_cut_is_replayed_again(semel, client, line, step, evidence):
+def test_replay_that_is_cut_is_replayed_again(semel, client, line, evidence):
     held = client.claim("w", "k")
     assert client.say("confirm", held, result={"text": "…" * 20}).status == 200
-    cut = cut_answers(line, lambda at: swarm.claim("w", "k"), step)
+    cut = cut_answers(line, lambda at: swarm.claim("w", "k"))
     assert client.claim("w", "k").json["result"] == {"text": "…" * 20}
     assert [row[0] for row in rows_of(client, held.json["intent"])] == ["claim", "confirm"]
     until(lambda: sum(row.get("count") or 1 for row in client.decisions(held.json["intent"]) if row["kind"] == "replay") >= len(cut), "the count of replays")
@@ -198,6 +197,7 @@ def test_replay_that_is_cut_is_replayed_again(semel, client, line, step, evidenc
 # ---- all of it at once ----
 
 
+@pytest.mark.parametrize("storage", STORAGES)
 def test_load_through_a_line_that_breaks(house, storage, seconds, evidence):
     daemon, journal, dice = house.start(storage), Journal(17), random.Random(19)
 

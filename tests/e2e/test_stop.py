@@ -16,6 +16,7 @@ from collections import Counter, defaultdict
 
 import pytest
 
+from conftest import STORAGES_IN_TIME
 from semel_process import REPO, until
 from test_crash import check_audit
 
@@ -150,6 +151,11 @@ def reasons(client, intent):
 
 
 # ---- one zombie at each step ----
+
+
+@pytest.fixture(params=STORAGES_IN_TIME)
+def storage(request):
+    return request.param
 
 
 @pytest.fixture
