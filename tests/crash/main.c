@@ -15,7 +15,7 @@
 #include "crash.h"
 
 #define POINTS_MAX 100000
-#define ALLOCATIONS_SAMPLED 60 /* of SQLite's, per scenario and seed, where not every one of them is tried */
+#define ALLOCATIONS_SAMPLED 25 /* of SQLite's, per scenario and seed, where not every one of them is tried */
 #define SAMPLED_QUICK 10
 #define QUICK_STRIDE 5
 

@@ -430,9 +430,14 @@ static void check_failed(struct world *world, struct call *calls, size_t count)
         else
             world_key(world, call->key)->maybe_count = world_key(world, call->key)->maybe_before;
     }
+    struct why why = {""};
+    struct store *store = engine_store(world->engine);
+    if (store_begin(store, &why) != OK) /* the next transaction sees nothing of it */
+        world_violated(world, "no transaction can begin any more: %s", why.text);
     for (size_t i = 0; i < count; i++)
         if (!calls[i].is_write && !is_over(world))
             judge_key(world, world_key(world, calls[i].key));
+    store_rollback(store);
     world_calm(calm);
 }
 
@@ -527,14 +532,19 @@ void world_pass(struct world *world, int64_t us, const char *key_text, enum inte
                        then == STATE_COUNT ? "forgotten" : intent_state_names[then]);
 }
 
-void world_stop_and_start(struct world *world)
+static void stop(struct world *world)
 {
-    if (is_over(world))
-        return;
     guarded_close(world);
     if (disk.dead)
         lose(world, loss_of(world));
     heal();
+}
+
+void world_stop_and_start(struct world *world)
+{
+    if (is_over(world))
+        return;
+    stop(world);
     open_again(world);
     if (!is_over(world))
         judge(world);
@@ -620,7 +630,7 @@ bool world_run(struct world *world, const struct scenario *scenario, const struc
     if (!is_over(world))
         scenario->run(world);
     if (!is_over(world)) /* a stop in good order is part of every scenario */
-        world_stop_and_start(world);
+        stop(world);
     world->went_wrong = world->crashes > 0 || fault_fired();
     finish(world);
     if (world->violation[0] == '\0' && !world->aborted && (memory.live_own != own || memory.live_sqlite != sqlite))
