@@ -75,16 +75,20 @@ def fuzz_rows(seconds):
     yield 'fuzzers (libFuzzer, ASan, UBSan)', f'{targets} targets, {seconds} s each, {runs:,} executions, no finding', f'./dev fuzz --seconds {seconds}'
 
 
-def process_rows(build, seconds):
-    env = {'SEMEL_BINARY': str(build / 'semel'), 'SEMEL_E2E_SECONDS': str(seconds)}
-    names = ['test_crash.py', 'test_stop.py', 'test_clock.py', 'test_proxy.py', 'test_failover.py', 'test_disk.py', 'test_storm.py']
-    paths = [f'tests/e2e/{name}' for name in names if (ROOT / 'tests/e2e' / name).exists()]
-    out = run('processes', ['/usr/bin/python3', '-m', 'pytest', '-q', '-p', 'no:cacheprovider', *paths], env)
-    for line in sorted(set(re.findall(r'^evidence: (.*)$', out, re.M))):
+def process_rows(build, seconds, log):
+    out = pathlib.Path(log).read_text(encoding='utf-8') if log else run_processes(build, seconds)
+    for line in sorted(set(re.findall(r'^evidence: (test_.*)$', out, re.M))):
         name, _, facts = line.partition(' ')
         words = name.removeprefix('test_').replace('_', ' ')
         pairs = re.findall(r'(\w+)=([\d.]+)', facts)
-        yield words, ', '.join(f'{key} {float(value):,.0f}' for key, value in pairs if key != 'runs'), f'pytest -k {name}'
+        yield words, ', '.join(f"{key.replace('_', ' ')} {float(value):,.0f}" for key, value in pairs if key != 'runs'), f'./dev test --e2e {name}'
+
+
+def run_processes(build, seconds):
+    env = {'SEMEL_BINARY': str(build / 'semel'), 'SEMEL_E2E_SECONDS': str(seconds)}
+    names = ['test_crash.py', 'test_stop.py', 'test_clock.py', 'test_proxy.py', 'test_failover.py', 'test_disk.py', 'test_storm.py']
+    paths = [f'tests/e2e/{name}' for name in names if (ROOT / 'tests/e2e' / name).exists()]
+    return run('processes', ['/usr/bin/python3', '-m', 'pytest', '-q', '-p', 'no:cacheprovider', *paths], env)
 
 
 def soak_rows(build, args):
@@ -112,6 +116,7 @@ def main():
     parser.add_argument('--fuzz-seconds', type=int, default=10)
     parser.add_argument('--kill-seconds', type=int, default=60)
     parser.add_argument('--only', nargs='*', default=[], help='run these sections again; the others stay as they were')
+    parser.add_argument('--process-log', help='the output of an earlier ./dev test, instead of running these again')
     parser.add_argument('--soak', type=int, default=0)
     parser.add_argument('--soak-log', nargs='*', default=[])
     args = parser.parse_args()
@@ -122,7 +127,7 @@ def main():
         'mutants': lambda: mutant_rows(build),
         'crash': lambda: crash_rows(build),
         'soak': lambda: soak_rows(build, args),
-        'processes': lambda: process_rows(build, args.kill_seconds),
+        'processes': lambda: process_rows(build, args.kill_seconds, args.process_log),
         'fuzz': lambda: fuzz_rows(args.fuzz_seconds),
     }
     kept = build / 'evidence.json'
