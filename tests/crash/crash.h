@@ -1,7 +1,7 @@
 /*
- * crash: the real ledger, engine and store on a simulated disk, cut off at every single operation. One run is one scenario (a few commands), one way to
- * go wrong (a model) and one point at which it does; after it the data is opened again and everything that was ever answered has to hold.
- * See README.md for how to read a failure and how to add a scenario or a model.
+ * crash: the real ledger, engine and store on a simulated disk, cut off at every single operation. One run is one scenario (a few
+ * commands), one way to go wrong (a model) and one point at which it does; after it the data is opened again and everything that
+ * was ever answered has to hold. See README.md for how to read a failure and how to add a scenario or a model.
  *
  *   main.c       the command line; walks through scenarios, models, seeds and points
  *   scenarios.c  what is done
@@ -20,19 +20,19 @@
 
 /* ---- ways to go wrong ---- */
 
-#define MODELS(X)                                                                         \
-    X(PROCESS, "process", 3, "the process dies; the page cache lives on")                 \
-    X(ALL, "all", 1, "power loss; everything that was written is on the disk")            \
-    X(NONE, "none", 1, "power loss; nothing that was not synced is on the disk")          \
-    X(MIX, "mix", 2, "power loss; each write is there or not")                            \
-    X(TORN, "torn", 3, "power loss; each write is there, not there or torn by sectors")   \
-    X(RECOVERY, "recovery", 3, "a crash, and another one inside the recovery")            \
-    X(FSYNC, "fsync", 4, "fsync fails and drops what it should write; later power loss")  \
-    X(FULL_DISK, "full", 3, "a write finds the disk full")                                \
-    X(WRITE_ERROR, "write-error", 3, "a write, a truncation or a deletion fails")         \
-    X(READ_ERROR, "read-error", 2, "a read fails")                                        \
-    X(SHORT_READ, "short-read", 2, "a read of the log finds less than was written")                  \
-    X(MEMORY_SQLITE, "memory-sqlite", 2, "SQLite gets no memory")                         \
+#define MODELS(X)                                                                        \
+    X(PROCESS, "process", 3, "the process dies; the page cache lives on")                \
+    X(ALL, "all", 1, "power loss; everything that was written is on the disk")           \
+    X(NONE, "none", 1, "power loss; nothing that was not synced is on the disk")         \
+    X(MIX, "mix", 2, "power loss; each write is there or not")                           \
+    X(TORN, "torn", 3, "power loss; each write is there, not there or torn by sectors")  \
+    X(RECOVERY, "recovery", 3, "a crash, and another one inside the recovery")           \
+    X(FSYNC, "fsync", 4, "fsync fails and drops what it should write; later power loss") \
+    X(FULL_DISK, "full", 3, "a write finds the disk full")                               \
+    X(WRITE_ERROR, "write-error", 3, "a write, a truncation or a deletion fails")        \
+    X(READ_ERROR, "read-error", 2, "a read fails")                                       \
+    X(SHORT_READ, "short-read", 2, "a read of the log finds less than was written")      \
+    X(MEMORY_SQLITE, "memory-sqlite", 2, "SQLite gets no memory")                        \
     X(MEMORY_OWN, "memory-own", 2, "semel gets no memory")
 #define MODEL_ENUM(name, text, seeds, meaning) MODEL_##name,
 enum model { MODELS(MODEL_ENUM) MODEL_COUNT };
@@ -51,14 +51,14 @@ enum disk_fault { DISK_SOUND, DISK_WRITES_FULL, DISK_CHANGES_FAIL, DISK_READS_FA
 enum disk_loss { LOSE_PROCESS, LOSE_NOTHING, LOSE_UNSYNCED, LOSE_SOME, LOSE_SECTORS };
 
 struct disk {
-    bool dead;            /* the process is no more: nothing it does has any effect */
-    bool calm;            /* nothing is counted and nothing goes wrong */
-    uint64_t changes;     /* points seen at which a crash makes a difference */
-    uint64_t die_at;      /* die at this one; 0 never */
-    bool die_halfway;     /* a write that is cut off has left its beginning in the page cache */
+    bool dead;        /* the process is no more: nothing it does has any effect */
+    bool calm;        /* nothing is counted and nothing goes wrong */
+    uint64_t changes; /* points seen at which a crash makes a difference */
+    uint64_t die_at;  /* die at this one; 0 never */
+    bool die_halfway; /* a write that is cut off has left its beginning in the page cache */
     enum disk_fault fault;
     uint64_t fault_at, fault_seen;
-    bool fault_stays;     /* from there on, until disk_heal() */
+    bool fault_stays; /* from there on, until disk_heal() */
     bool fault_fired;
     uint64_t random;
 };
@@ -79,9 +79,9 @@ enum memory_user { MEMORY_NOBODY, MEMORY_SQLITE, MEMORY_OWN };
 
 struct memory {
     bool calm;
-    enum memory_user user;    /* whose allocations are counted */
-    uint64_t fail_at, seen;   /* 0 never */
-    bool stays;               /* the ones behind it fail too, until memory_heal() */
+    enum memory_user user;  /* whose allocations are counted */
+    uint64_t fail_at, seen; /* 0 never */
+    bool stays;             /* the ones behind it fail too, until memory_heal() */
     bool fired;
     int64_t live_sqlite, live_own; /* blocks */
 };
@@ -113,12 +113,12 @@ struct point {
 /* One key, and what the outside was told about it. */
 struct key {
     char text[16];
-    bool known;          /* some client was told that it exists */
+    bool known; /* some client was told that it exists */
     int64_t intent;
     struct point told;
-    struct point maybe[4]; /* where it may be instead: commands on their way, timers */
+    struct point maybe[4];         /* where it may be instead: commands on their way, timers */
     int maybe_count, maybe_before; /* … and those that do not depend on the commands of this moment */
-    struct bytes result; /* when confirmed */
+    struct bytes result;           /* when confirmed */
     bool may_be_forgotten;
 };
 
@@ -145,7 +145,7 @@ struct scenario {
     void (*prepare)(struct world *world); /* calm: what was there before */
     bool from_nothing;
     int checkpoint_pages;
-    bool recovery;      /* also cut off inside the recovery, at every operation of it */
+    bool recovery; /* also cut off inside the recovery, at every operation of it */
     bool every_allocation;
 };
 
@@ -161,10 +161,10 @@ struct world {
     struct key keys[KEYS_MAX];
     int key_count;
     int64_t policy_told, policy_maybe; /* versions */
-    bool went_wrong;      /* the planned thing has happened */
-    bool wrong_again;     /* MODEL_RECOVERY: and the second one */
-    bool aborted;         /* by an assertion */
-    int steps_after;      /* since then */
+    bool went_wrong;                   /* the planned thing has happened */
+    bool wrong_again;                  /* MODEL_RECOVERY: and the second one */
+    bool aborted;                      /* by an assertion */
+    int steps_after;                   /* since then */
     int crashes;
     char violation[400];
 };
@@ -178,10 +178,11 @@ void world_make_template(void);
 void world_violated(struct world *world, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* for scenarios */
-void world_say(struct world *world, struct call *calls, size_t count); /* one batch; repeated until every command has its answer */
+void world_say(struct world *world, struct call *calls,
+               size_t count); /* one batch; repeated until every command has its answer */
 void world_pass(struct world *world, int64_t us, const char *key, enum intent_state then); /* time goes by; timers run */
-void world_stop_and_start(struct world *world);                        /* in good order */
-void world_kill(struct world *world, enum disk_loss loss);             /* calm: an earlier crash, as part of the story */
+void world_stop_and_start(struct world *world);                                            /* in good order */
+void world_kill(struct world *world, enum disk_loss loss); /* calm: an earlier crash, as part of the story */
 
 struct key *world_key(struct world *world, const char *text);
 
@@ -191,11 +192,7 @@ void judge(struct world *world);
 bool judge_load(struct world *world, const struct key *key, struct intent *ret_intent);
 void judge_key(struct world *world, const struct key *key);
 
-static inline bool world_is_calm(void)
-{
-    return disk.calm;
-}
-
+/* Calm: nothing is counted and nothing fails. Returns how it was before. */
 static inline bool world_calm(bool calm)
 {
     bool before = disk.calm;

@@ -15,10 +15,16 @@ struct count_row {
 static const struct query_column text_column[] = {{"text", COLUMN_TEXT, offsetof(struct text_row, text)}};
 static const struct query_column count_column[] = {{"count", COLUMN_INT, offsetof(struct count_row, count)}};
 
-#define ASK_TEXT(slot, sql) \
-    {.name = #slot, .text = {sql, sql}, .columns = text_column, .column_count = 1, .row_size = sizeof(struct text_row), .number = STORE_QUERIES_MAX - (slot)}
-#define ASK_COUNT(slot, sql) \
-    {.name = #slot, .text = {sql, sql}, .columns = count_column, .column_count = 1, .row_size = sizeof(struct count_row), .number = STORE_QUERIES_MAX - (slot)}
+#define ASK_TEXT(slot, sql)                                                                                                \
+    {                                                                                                                      \
+        .name = #slot, .text = {sql, sql}, .columns = text_column, .column_count = 1, .row_size = sizeof(struct text_row), \
+        .number = STORE_QUERIES_MAX - (slot)                                                                               \
+    }
+#define ASK_COUNT(slot, sql)                                                                                                 \
+    {                                                                                                                        \
+        .name = #slot, .text = {sql, sql}, .columns = count_column, .column_count = 1, .row_size = sizeof(struct count_row), \
+        .number = STORE_QUERIES_MAX - (slot)                                                                                 \
+    }
 
 static const struct query integrity = ASK_TEXT(1, "PRAGMA integrity_check");
 
@@ -28,15 +34,21 @@ static const struct {
     const char *what;
 } halves[] = {
     {ASK_COUNT(2, "SELECT count(*) FROM body WHERE id NOT IN (SELECT result FROM intent)"), "a result belongs to no intent"},
-    {ASK_COUNT(3, "SELECT count(*) FROM intent WHERE result <> 0 AND result NOT IN (SELECT id FROM body)"), "an intent has lost its result"},
-    {ASK_COUNT(4, "SELECT count(*) FROM decision d WHERE d.kind = 'claim' AND NOT EXISTS (SELECT 1 FROM intent i WHERE i.id = d.intent) "
-                  "AND NOT EXISTS (SELECT 1 FROM decision e WHERE e.intent = d.intent AND e.kind = 'expire')"),
+    {ASK_COUNT(3, "SELECT count(*) FROM intent WHERE result <> 0 AND result NOT IN (SELECT id FROM body)"),
+     "an intent has lost its result"},
+    {ASK_COUNT(
+         4,
+         "SELECT count(*) FROM decision d WHERE d.kind = 'claim' AND NOT EXISTS (SELECT 1 FROM intent i WHERE i.id = d.intent) "
+         "AND NOT EXISTS (SELECT 1 FROM decision e WHERE e.intent = d.intent AND e.kind = 'expire')"),
      "the audit knows an intent that does not exist"},
-    {ASK_COUNT(5, "SELECT count(*) FROM intent i WHERE NOT EXISTS (SELECT 1 FROM decision d WHERE d.intent = i.id AND d.kind = 'claim')"),
+    {ASK_COUNT(
+         5,
+         "SELECT count(*) FROM intent i WHERE NOT EXISTS (SELECT 1 FROM decision d WHERE d.intent = i.id AND d.kind = 'claim')"),
      "an intent is not in the audit"},
     {ASK_COUNT(6, "SELECT (SELECT count(*) FROM policy) <> (SELECT count(*) FROM decision WHERE kind = 'policy')"),
      "a policy and its audit row are not both there"},
-    {ASK_COUNT(7, "SELECT count(*) FROM decision e WHERE e.kind = 'expire' AND EXISTS (SELECT 1 FROM intent i WHERE i.id = e.intent)"),
+    {ASK_COUNT(
+         7, "SELECT count(*) FROM decision e WHERE e.kind = 'expire' AND EXISTS (SELECT 1 FROM intent i WHERE i.id = e.intent)"),
      "an intent was forgotten and is still there"},
 };
 
@@ -116,7 +128,8 @@ static void compare(struct world *world, const struct row_intent *stored, const 
         bool same = column->type == COLUMN_INT ? *(const int64_t *)a == *(const int64_t *)b
                                                : bytes_eq(*(const struct bytes *)a, *(const struct bytes *)b);
         if (!same)
-            world_violated(world, "half done: the audit of %.*s says another %s than its row", BYTES_ARG(stored->key), column->name);
+            world_violated(world, "half done: the audit of %.*s says another %s than its row", BYTES_ARG(stored->key),
+                           column->name);
     }
 }
 
@@ -255,7 +268,8 @@ static void check_policy(struct world *world)
     int64_t version = 0;
     ask(world, &POLICY_LATEST, NULL, 0, take_policy, &version);
     if (version != world->policy_told && version != world->policy_maybe)
-        world_violated(world, "the policy has version %lld, but the client was told %lld", (long long)version, (long long)world->policy_told);
+        world_violated(world, "the policy has version %lld, but the client was told %lld", (long long)version,
+                       (long long)world->policy_told);
 }
 
 void judge(struct world *world)

@@ -1,8 +1,8 @@
 /*
  * The command line, and the walk through scenarios × models × seeds × points.
  *
- * To be built from: tests/crash/{disk,judge,main,memory,scenarios,world}.c and the core with its mutants, like `sim` (-DSEMEL_MUTANTS), linked with
- * -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=free,--wrap=assert_failed.
+ * To be built from: tests/crash/{disk,judge,main,memory,scenarios,world}.c and the core with its mutants, like `sim`
+ * (-DSEMEL_MUTANTS), linked with -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=free,--wrap=assert_failed.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,11 +21,16 @@
 
 #ifdef SEMEL_MUTANTS
 enum mutant mutant_active;
-static const char *const mutant_names[] = {
-    "NONE",
+static const char *const mutant_names[] = {"NONE",
 #define MUTANT_NAME(name, rule) #name,
-    MUTANTS(MUTANT_NAME)
-};
+                                           MUTANTS(MUTANT_NAME)};
+static const char *const mutant_rules[] = {"nothing is broken",
+#define MUTANT_RULE(name, rule) rule,
+                                           MUTANTS(MUTANT_RULE)};
+/* The rules that are about what is on the disk; the others are the simulator's to find. */
+static const enum mutant mutants_of_the_disk[] = {MUTANT_ACK_EARLY,         MUTANT_AUDIT_APART, MUTANT_SYNC_NORMAL,
+                                                  MUTANT_SYNC_BEFORE_WRITE, MUTANT_SYNC_OFF,    MUTANT_IGNORE_FULL,
+                                                  MUTANT_NO_REWRITE};
 #endif
 
 static const struct {
@@ -34,13 +39,12 @@ static const struct {
     const char *meaning;
 } models[] = {
 #define MODEL_ROW(name, text, seeds, meaning) {text, seeds, meaning},
-    MODELS(MODEL_ROW)
-};
+    MODELS(MODEL_ROW)};
 
 struct options {
     bool scenarios[64], any_scenario;
     bool models[MODEL_COUNT], any_model;
-    bool quick, trace, every;
+    bool quick, trace, every, mutants;
     uint64_t at, again, seed; /* one run; `at` 0 for all */
 };
 
@@ -50,6 +54,8 @@ struct tally {
 
 static struct world world;
 static struct tally tallies[MODEL_COUNT];
+static bool only_first, stopped; /* one failure is enough */
+static char first_violation[sizeof world.violation];
 
 /* ---- one run ---- */
 
@@ -95,9 +101,9 @@ static void run_apart(const struct scenario *scenario, const struct plan *plan, 
 
 static void complain(const struct scenario *scenario, const struct plan *plan, const char *violation)
 {
-    printf("crash: %s, %s, operation %llu, seed %llu: %s\n       replay: crash %s --model %s --at %llu --seed %llu", scenario->name,
-           models[plan->model].name, (unsigned long long)plan->at, (unsigned long long)plan->seed, violation, scenario->name,
-           models[plan->model].name, (unsigned long long)plan->at, (unsigned long long)plan->seed);
+    printf("crash: %s, %s, operation %llu, seed %llu: %s\n       replay: crash %s --model %s --at %llu --seed %llu",
+           scenario->name, models[plan->model].name, (unsigned long long)plan->at, (unsigned long long)plan->seed, violation,
+           scenario->name, models[plan->model].name, (unsigned long long)plan->at, (unsigned long long)plan->seed);
     if (plan->again > 0)
         printf(" --again %llu", (unsigned long long)plan->again);
 #ifdef SEMEL_MUTANTS
@@ -115,14 +121,19 @@ static struct outcome run_one(const struct scenario *scenario, const struct plan
     tally->runs++;
     tally->aborted += outcome.aborted;
     tally->failed += !outcome.held;
-    if (!outcome.held)
+    if (!outcome.held && !only_first)
         complain(scenario, plan, outcome.violation);
+    if (!outcome.held && !stopped)
+        snprintf(first_violation, sizeof first_violation, "%s, %s, %llu: %.300s", scenario->name, models[plan->model].name,
+                 (unsigned long long)plan->at, outcome.violation);
+    stopped = stopped || (only_first && !outcome.held);
     return outcome;
 }
 
 /* ---- walks ---- */
 
-/* Every point at which a crash makes a difference, until a run sees none. False when one did not hold: the rest would say the same. */
+/* Every point at which a crash makes a difference, until a run sees none. False when one did not hold: the rest would say the
+ * same. */
 static bool walk_points(const struct options *options, const struct scenario *scenario, struct plan plan, uint64_t stride)
 {
     for (plan.at = 1 + plan.seed % stride; plan.at < POINTS_MAX; plan.at += stride) {
@@ -169,7 +180,7 @@ static bool walk(const struct options *options, const struct scenario *scenario,
     uint64_t stride = options->quick ? QUICK_STRIDE : 1;
     if (plan.model == MODEL_RECOVERY)
         return !(scenario->recovery || options->every) || walk_recovery(options, scenario, plan);
-    bool every = options->every || (scenario->every_allocation && !options->quick);
+    bool every = options->every || (scenario->every_allocation && !options->quick && plan.seed == 0);
     bool memory_model = plan.model == MODEL_MEMORY_SQLITE || plan.model == MODEL_MEMORY_OWN;
     if (memory_model && !every)
         stride = 1 + allocations_of(scenario, plan.model) / (options->quick ? SAMPLED_QUICK : ALLOCATIONS_SAMPLED);
@@ -178,7 +189,7 @@ static bool walk(const struct options *options, const struct scenario *scenario,
 
 static void walk_scenario(const struct options *options, const struct scenario *scenario)
 {
-    for (int model = 0; model < MODEL_COUNT; model++) {
+    for (int model = 0; model < MODEL_COUNT && !stopped; model++) {
         if (options->any_model && !options->models[model])
             continue;
         bool held = true;
@@ -198,11 +209,56 @@ static bool works(const struct scenario *scenario)
     return outcome.held;
 }
 
+static int walk_all(const struct options *options)
+{
+    int broken = 0;
+    for (size_t i = 0; i < scenario_count && !stopped; i++) {
+        if (options->any_scenario && !options->scenarios[i])
+            continue;
+        if (only_first || works(&scenarios[i]))
+            walk_scenario(options, &scenarios[i]);
+        else
+            broken++;
+    }
+    return broken;
+}
+
+#ifdef SEMEL_MUTANTS
+static uint64_t runs_so_far(void)
+{
+    uint64_t runs = 0;
+    for (int i = 0; i < MODEL_COUNT; i++)
+        runs += tallies[i].runs;
+    return runs;
+}
+
+/* Breaks each rule in turn; every one has to be found. */
+static int walk_mutants(const struct options *options)
+{
+    int alive = 0, count = (int)(sizeof mutants_of_the_disk / sizeof *mutants_of_the_disk);
+    only_first = true;
+    for (int i = 0; i < count; i++) {
+        mutant_active = mutants_of_the_disk[i];
+        stopped = false;
+        memset(tallies, 0, sizeof tallies);
+        (void)walk_all(options);
+        printf("%-6s %-18s %-48s", stopped ? "killed" : "ALIVE", mutant_names[mutant_active], mutant_rules[mutant_active]);
+        if (stopped)
+            printf(" after %llu: %.90s", (unsigned long long)runs_so_far(), first_violation);
+        printf("\n");
+        alive += !stopped;
+    }
+    printf("%d passed, %d failed, 0 skipped\n", count - alive, alive);
+    return alive > 0;
+}
+#endif
+
 /* ---- the command line ---- */
 
 static int usage(void)
 {
-    fprintf(stderr, "usage: crash [SCENARIO…] [--model MODEL] [--quick] [--every] [--mutant NAME] [--at N [--seed N] [--again N]] [--trace] [--list]\n");
+    fprintf(stderr, "usage: crash [SCENARIO…] [--model MODEL] [--quick] [--every] [--mutant NAME | --mutants] [--at N [--seed N] "
+                    "[--again N]] [--trace] [--list]\n");
     return 64;
 }
 
@@ -255,6 +311,8 @@ static bool take_flag(struct options *options, const char *flag)
         return options->every = true;
     if (strcmp(flag, "--trace") == 0)
         return options->trace = true;
+    if (strcmp(flag, "--mutants") == 0)
+        return options->mutants = true;
     return choose_scenario(options, flag);
 }
 
@@ -281,16 +339,20 @@ static bool parse(struct options *options, int argc, char **argv)
     return true;
 }
 
-static void replay(const struct options *options, const struct scenario *scenario)
+static void replay_one(const struct options *options, const struct scenario *scenario, enum model model)
 {
-    for (int model = 0; model < MODEL_COUNT; model++) {
-        if (!options->models[model])
-            continue;
-        struct plan plan = {(enum model)model, options->seed, options->at, options->again};
-        struct outcome outcome = run_one(scenario, &plan);
-        printf("%s, %s, %llu: %s%s\n", scenario->name, models[model].name, (unsigned long long)options->at,
-               outcome.went_wrong ? "it went wrong" : "nothing went wrong", outcome.held ? " and everything held" : "");
-    }
+    struct plan plan = {model, options->seed, options->at, options->again};
+    struct outcome outcome = run_one(scenario, &plan);
+    printf("%s, %s, %llu: %s%s\n", scenario->name, models[model].name, (unsigned long long)options->at,
+           outcome.went_wrong ? "it went wrong" : "nothing went wrong", outcome.held ? " and everything held" : "");
+}
+
+static void replay(const struct options *options)
+{
+    for (size_t i = 0; i < scenario_count; i++)
+        for (int model = 0; options->scenarios[i] && model < MODEL_COUNT; model++)
+            if (options->models[model])
+                replay_one(options, &scenarios[i], (enum model)model);
 }
 
 static int sum_up(double seconds, int broken)
@@ -299,16 +361,17 @@ static int sum_up(double seconds, int broken)
     for (int i = 0; i < MODEL_COUNT; i++) {
         const struct tally *one = &tallies[i];
         if (one->runs > 0)
-            printf("  %-14s %7llu points %7llu runs  %s\n", models[i].name, (unsigned long long)one->points, (unsigned long long)one->runs,
-                   models[i].meaning);
+            printf("  %-14s %7llu points %7llu runs  %s\n", models[i].name, (unsigned long long)one->points,
+                   (unsigned long long)one->runs, models[i].meaning);
         all.points += one->points;
         all.runs += one->runs;
         all.aborted += one->aborted;
         all.failed += one->failed;
     }
-    printf("crash: %llu crash points, %llu runs, %llu ended by an assertion about memory, %.1f s\n", (unsigned long long)all.points,
-           (unsigned long long)all.runs, (unsigned long long)all.aborted, seconds);
-    printf("%llu passed, %llu failed, 0 skipped\n", (unsigned long long)(all.runs - all.failed), (unsigned long long)all.failed + broken);
+    printf("crash: %llu crash points, %llu runs, %llu ended by an assertion about memory, %.1f s\n",
+           (unsigned long long)all.points, (unsigned long long)all.runs, (unsigned long long)all.aborted, seconds);
+    printf("%llu passed, %llu failed, 0 skipped\n", (unsigned long long)(all.runs - all.failed),
+           (unsigned long long)all.failed + broken);
     return all.failed + broken > 0;
 }
 
@@ -324,7 +387,7 @@ int main(int argc, char **argv)
     struct options options = {0};
     if (argc == 2 && strcmp(argv[1], "--list") == 0)
         return list();
-    if (!parse(&options, argc, argv))
+    if (!parse(&options, argc, argv) || (options.at > 0 && !(options.any_scenario && options.any_model)))
         return usage();
     hash_setup();
     log_setup((enum log_level)(LOG_ERROR + 1), LOG_LOGFMT, NULL);
@@ -332,16 +395,14 @@ int main(int argc, char **argv)
     disk_setup();
     world_make_template();
     double start = seconds_now();
+#ifdef SEMEL_MUTANTS
+    if (options.mutants)
+        return walk_mutants(&options);
+#endif
     int broken = 0;
-    for (size_t i = 0; i < scenario_count; i++) {
-        if (options.any_scenario && !options.scenarios[i])
-            continue;
-        if (options.at > 0)
-            replay(&options, &scenarios[i]);
-        else if (works(&scenarios[i]))
-            walk_scenario(&options, &scenarios[i]);
-        else
-            broken++;
-    }
+    if (options.at > 0)
+        replay(&options);
+    else
+        broken = walk_all(&options);
     return sum_up(seconds_now() - start, broken);
 }

@@ -1,6 +1,6 @@
 /*
- * memory: allocations that fail. SQLite's go through the table it offers for that; semel's own through the linker's --wrap. Blocks are counted, so that
- * whoever forgets one after a failure is found without a sanitizer too.
+ * memory: allocations that fail. SQLite's go through the table it offers for that; semel's own through the linker's --wrap.
+ * Blocks are counted, so that whoever forgets one after a failure is found without a sanitizer too.
  */
 #include <sqlite3.h>
 #include <stdio.h>

@@ -1,28 +1,65 @@
-/* scenarios: what is done while it goes wrong. Each is a few commands; world_say() repeats what got no answer, as a client would. */
+/* scenarios: what is done while it goes wrong. Each is a few commands; world_say() repeats what got no answer, as a client would.
+ */
 #include <stdio.h>
 
 #include "crash.h"
 
-#define SAY(world, ...)                                                     \
-    do {                                                                    \
-        struct call calls_[] = {__VA_ARGS__};                               \
-        world_say((world), calls_, sizeof calls_ / sizeof *calls_);         \
+#define SAY(world, ...)                                             \
+    do {                                                            \
+        struct call calls_[] = {__VA_ARGS__};                       \
+        world_say((world), calls_, sizeof calls_ / sizeof *calls_); \
     } while (0)
 
 #define RESULT BYTES("{\"sent\":true,\"id\":\"m-1\"}")
 
-#define CLAIM(k) {.op = OP_CLAIM, .key = (k), .want = VERDICT_PROCEED, .then = STATE_SENT}
-#define CLAIM_FIRST(k) {.op = OP_CLAIM, .key = (k), .two_phase = true, .want = VERDICT_PROCEED, .then = STATE_CLAIMED}
-#define ASK(k, verdict) {.op = OP_CLAIM, .key = (k), .want = (verdict)}
-#define SENT(k) {.op = OP_SENT, .key = (k), .want = VERDICT_DONE, .then = STATE_SENT}
-#define CONFIRM(k, bytes) {.op = OP_CONFIRM, .key = (k), .result = (bytes), .want = VERDICT_DONE, .then = STATE_CONFIRMED}
-#define FAIL_NONE(k) {.op = OP_FAIL, .key = (k), .want = VERDICT_DONE, .then = STATE_PENDING}
-#define FAIL_FINAL(k) {.op = OP_FAIL, .key = (k), .final = true, .want = VERDICT_DONE, .then = STATE_REFUSED}
-#define FAIL_UNKNOWN(k) {.op = OP_FAIL, .key = (k), .unknown = true, .want = VERDICT_DONE, .then = STATE_UNKNOWN}
-#define EXTEND(k, state) {.op = OP_EXTEND, .key = (k), .want = VERDICT_DONE, .then = (state)}
-#define RELEASE(k) {.op = OP_RELEASE, .key = (k), .want = VERDICT_DONE, .then = STATE_PENDING}
-#define OTHER(k) {.op = OP_CLAIM, .key = (k), .other_contents = true, .want = VERDICT_KEY_REUSED}
-#define WRITE {.is_write = true}
+#define CLAIM(k)                                                                \
+    {                                                                           \
+        .op = OP_CLAIM, .key = (k), .want = VERDICT_PROCEED, .then = STATE_SENT \
+    }
+#define CLAIM_FIRST(k)                                                                                \
+    {                                                                                                 \
+        .op = OP_CLAIM, .key = (k), .two_phase = true, .want = VERDICT_PROCEED, .then = STATE_CLAIMED \
+    }
+#define ASK(k, verdict)                               \
+    {                                                 \
+        .op = OP_CLAIM, .key = (k), .want = (verdict) \
+    }
+#define SENT(k)                                                             \
+    {                                                                       \
+        .op = OP_SENT, .key = (k), .want = VERDICT_DONE, .then = STATE_SENT \
+    }
+#define CONFIRM(k, bytes)                                                                              \
+    {                                                                                                  \
+        .op = OP_CONFIRM, .key = (k), .result = (bytes), .want = VERDICT_DONE, .then = STATE_CONFIRMED \
+    }
+#define FAIL_NONE(k)                                                           \
+    {                                                                          \
+        .op = OP_FAIL, .key = (k), .want = VERDICT_DONE, .then = STATE_PENDING \
+    }
+#define FAIL_FINAL(k)                                                                         \
+    {                                                                                         \
+        .op = OP_FAIL, .key = (k), .final = true, .want = VERDICT_DONE, .then = STATE_REFUSED \
+    }
+#define FAIL_UNKNOWN(k)                                                                         \
+    {                                                                                           \
+        .op = OP_FAIL, .key = (k), .unknown = true, .want = VERDICT_DONE, .then = STATE_UNKNOWN \
+    }
+#define EXTEND(k, state)                                                   \
+    {                                                                      \
+        .op = OP_EXTEND, .key = (k), .want = VERDICT_DONE, .then = (state) \
+    }
+#define RELEASE(k)                                                                \
+    {                                                                             \
+        .op = OP_RELEASE, .key = (k), .want = VERDICT_DONE, .then = STATE_PENDING \
+    }
+#define OTHER(k)                                                                       \
+    {                                                                                  \
+        .op = OP_CLAIM, .key = (k), .other_contents = true, .want = VERDICT_KEY_REUSED \
+    }
+#define WRITE            \
+    {                    \
+        .is_write = true \
+    }
 
 static void first_claim(struct world *world)
 {
@@ -68,8 +105,8 @@ static void a_batch(struct world *world)
     SAY(world, CLAIM("a"), CLAIM("b"), CLAIM_FIRST("c"), CLAIM_FIRST("d"), CLAIM("e"), CLAIM_FIRST("f"), CLAIM("g"));
     SAY(world, CONFIRM("g", RESULT));
     SAY(world, CONFIRM("a", RESULT), FAIL_NONE("b"), SENT("c"), RELEASE("d"), FAIL_FINAL("e"), EXTEND("f", STATE_CLAIMED),
-        ASK("g", VERDICT_REPLAY), OTHER("g"), CLAIM("h"), ASK("h", VERDICT_IN_PROGRESS), CLAIM("i"), CLAIM("j"), CLAIM_FIRST("k"), CLAIM("l"),
-        CLAIM("m"), CLAIM("n"), WRITE, CLAIM("o"), CONFIRM("g", RESULT), CLAIM("p"));
+        ASK("g", VERDICT_REPLAY), OTHER("g"), CLAIM("h"), ASK("h", VERDICT_IN_PROGRESS), CLAIM("i"), CLAIM("j"), CLAIM_FIRST("k"),
+        CLAIM("l"), CLAIM("m"), CLAIM("n"), WRITE, CLAIM("o"), CONFIRM("g", RESULT), CLAIM("p"));
     SAY(world, ASK("a", VERDICT_REPLAY), ASK("e", VERDICT_REFUSED), CONFIRM("h", RESULT));
 }
 
@@ -245,6 +282,10 @@ const struct scenario scenarios[] = {
     {.name = "checkpoint", .run = checkpoints, .checkpoint_pages = 4, .recovery = true},
     {.name = "stop", .run = a_stop_in_good_order},
     {.name = "recovery", .run = recovery, .prepare = prepare_crash, .recovery = true},
-    {.name = "recovery-checkpoint", .run = recovery_after_checkpoint, .prepare = prepare_checkpointed_crash, .checkpoint_pages = 12, .recovery = true},
+    {.name = "recovery-checkpoint",
+     .run = recovery_after_checkpoint,
+     .prepare = prepare_checkpointed_crash,
+     .checkpoint_pages = 12,
+     .recovery = true},
 };
 const size_t scenario_count = sizeof scenarios / sizeof *scenarios;

@@ -294,7 +294,8 @@ static void check_answer(struct world *world, const struct call *call, const str
         world_violated(world, "%s %s was answered with %s instead of %s", ledger_op_names[call->op], key->text,
                        ledger_verdict_names[answer->verdict], ledger_verdict_names[call->want]);
     if (answer->verdict == VERDICT_PROCEED && answer->fence != key->told.fence + 1)
-        world_violated(world, "%s was given out with fence %lld after %lld", key->text, (long long)answer->fence, (long long)key->told.fence);
+        world_violated(world, "%s was given out with fence %lld after %lld", key->text, (long long)answer->fence,
+                       (long long)key->told.fence);
     if (key->known && key->intent != 0 && answer->intent != 0 && answer->intent != key->intent)
         world_violated(world, "%s has become another intent", key->text);
     if (answer->verdict == VERDICT_REPLAY && key->result.at != NULL && !bytes_eq(answer->result, key->result))
@@ -566,7 +567,9 @@ static void arm(const struct plan *plan)
     disk.fault_at = plan->at;
     disk.fault_fired = false;
     disk.fault_stays = disk.fault != DISK_SYNCS_FAIL && plan->seed == 1;
-    memory.user = plan->model == MODEL_MEMORY_SQLITE ? MEMORY_SQLITE : plan->model == MODEL_MEMORY_OWN ? MEMORY_OWN : MEMORY_NOBODY;
+    memory.user = plan->model == MODEL_MEMORY_SQLITE ? MEMORY_SQLITE
+                  : plan->model == MODEL_MEMORY_OWN  ? MEMORY_OWN
+                                                     : MEMORY_NOBODY;
     memory.seen = 0;
     memory.fail_at = plan->at;
     memory.fired = false;
