@@ -114,6 +114,9 @@ static void check_again(const struct policy *policy, struct bytes text)
 static void check_with_comment(const struct policy *policy)
 {
     static const char comment[] = "\n# nothing more\n";
+    /* At the end of a block text the line break would belong to the text. */
+    if (memchr(policy->text.at, '|', policy->text.len) != NULL || memchr(policy->text.at, '>', policy->text.len) != NULL)
+        return;
     char *text = malloc(policy->text.len + sizeof comment);
     ASSERT(text != NULL);
     memcpy(text, policy->text.at, policy->text.len);
