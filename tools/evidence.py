@@ -141,7 +141,7 @@ def main():
         sys.exit(f'evidence: {failed} failed; the page was left as it is')
     rows = [row for name in sections for row in found.get(name, [])]
     day = datetime.date.today().isoformat()
-    table = [BEGIN, '', f'The last full run, {day}:', '', '| what | figures | command |', '|---|---|---|']
+    table = [BEGIN, '', f'The last run of each section, {day}:', '', '| what | figures | command |', '|---|---|---|']
     table += [f'| {what} | {figures} | `{command}` |' for what, figures, command in rows]
     page = PAGE.read_text(encoding='utf-8')
     before, rest = page.split(BEGIN)

@@ -95,6 +95,9 @@ bool call_page(struct call *call, const char *prefix, int64_t *ret_limit, int64_
 /* The {…} of the path as an id; false when the problem was sent. */
 bool call_param_id(struct call *call, size_t param, const char *prefix, int64_t *ret_id);
 
+/* A member that is an id, such as "intent":"int_…"; null for 0. */
+void call_write_id(struct json_out *out, const char *name, const char *prefix, int64_t id);
+
 /* ---- problem.c: RFC 9457 ---- */
 
 /* Sends the problem of that code. `detail` says what happened here; more members come from `extra` (may be NULL), which writes into the object. */

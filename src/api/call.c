@@ -191,6 +191,16 @@ bool call_param_id(struct call *call, size_t param, const char *prefix, int64_t 
     return false;
 }
 
+void call_write_id(struct json_out *out, const char *name, const char *prefix, int64_t id)
+{
+    char text[32];
+    json_name(out, name);
+    if (id == 0)
+        json_null(out);
+    else
+        json_text(out, (struct bytes){text, id_format(prefix, id, text)});
+}
+
 /* ---- finding the route ---- */
 
 static bool match(struct call *call, const char *pattern, struct bytes path)

@@ -127,17 +127,9 @@ static void write_differs(struct call *call, struct json_out *out)
     json_close(out, ']');
 }
 
-static void write_id(struct json_out *out, const char *name, const char *prefix, int64_t id)
-{
-    char text[32];
-    size_t len = id_format(prefix, id, text);
-    json_name(out, name);
-    json_text(out, (struct bytes){text, len});
-}
-
 static void write_intent(struct call *call, struct json_out *out)
 {
-    write_id(out, "intent", "int", call->command.answer.intent);
+    call_write_id(out, "intent", "int", call->command.answer.intent);
 }
 
 static void write_reused(struct call *call, struct json_out *out)

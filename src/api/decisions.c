@@ -5,18 +5,6 @@ struct decisions_state {
     int64_t intent, limit, after, count, last_id;
 };
 
-static void write_id(struct json_out *out, const char *name, const char *prefix, int64_t id)
-{
-    json_name(out, name);
-    if (id == 0) {
-        json_null(out);
-        return;
-    }
-    char text[32];
-    size_t len = id_format(prefix, id, text);
-    json_text(out, (struct bytes){text, len});
-}
-
 static enum status write_decision(void *ctx, const void *at, struct why *why)
 {
     (void)why;
@@ -28,12 +16,12 @@ static enum status write_decision(void *ctx, const void *at, struct why *why)
     char hash[2 * HASH_SIZE];
     bytes_to_hex(row->hash.len == HASH_SIZE ? row->hash : BYTES(""), hash);
     json_open(out, '{');
-    write_id(out, "decision", "dec", row->id);
+    call_write_id(out, "decision", "dec", row->id);
     json_name(out, "at");
     json_time(out, row->at);
     json_name(out, "kind");
     json_text(out, row->kind);
-    write_id(out, "intent", "int", row->intent);
+    call_write_id(out, "intent", "int", row->intent);
     json_name(out, "fence");
     json_i64(out, row->fence);
     json_name(out, "state");
@@ -80,7 +68,7 @@ static enum status read_decisions(struct store *store, struct engine_read *read,
     json_close(out, ']');
     json_name(out, "page");
     json_open(out, '{');
-    write_id(out, "next", "dec", state->count > state->limit ? state->last_id : 0);
+    call_write_id(out, "next", "dec", state->count > state->limit ? state->last_id : 0);
     json_name(out, "limit");
     json_i64(out, state->limit);
     json_close(out, '}');

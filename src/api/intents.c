@@ -19,14 +19,6 @@ static void write_time_unless_zero(struct json_out *out, const char *name, int64
     json_time(out, time_us);
 }
 
-static void write_id(struct json_out *out, const char *name, const char *prefix, int64_t id)
-{
-    char text[32];
-    size_t len = id_format(prefix, id, text);
-    json_name(out, name);
-    json_text(out, (struct bytes){text, len});
-}
-
 static void write_text(struct json_out *out, const char *name, struct bytes text)
 {
     json_name(out, name);
@@ -66,7 +58,7 @@ static enum status write_intent(void *ctx, const void *at, struct why *why)
     if (state->count++ == state->limit)
         return OK; /* one more than asked for: there is a next page */
     json_open(out, '{');
-    write_id(out, "intent", "int", row->id);
+    call_write_id(out, "intent", "int", row->id);
     write_text(out, "workflow", row->workflow);
     write_text(out, "key", row->key);
     json_name(out, "state");
@@ -191,12 +183,7 @@ static enum status read_list(struct store *store, struct engine_read *read, stru
     json_close(out, ']');
     json_name(out, "page");
     json_open(out, '{');
-    if (state->count > state->limit) {
-        write_id(out, "next", "int", state->last_id);
-    } else {
-        json_name(out, "next");
-        json_null(out);
-    }
+    call_write_id(out, "next", "int", state->count > state->limit ? state->last_id : 0);
     json_name(out, "limit");
     json_i64(out, state->limit);
     json_close(out, '}');
