@@ -56,7 +56,8 @@ static void no_answer(struct engine_command *command)
     (void)command;
 }
 
-static enum status write_now(struct app *app, enum status (*write)(struct store *, struct ledger *, struct engine_command *, struct why *),
+static enum status write_now(struct app *app,
+                             enum status (*write)(struct store *, struct ledger *, struct engine_command *, struct why *),
                              void *order, struct why *why)
 {
     struct arena arena;
@@ -99,7 +100,8 @@ static enum status parse_policy(const char *name, struct bytes text, struct poli
     enum status status = policy_parse(text, ret_policy, problems);
     if (status != OK) {
         print_problems(name, problems);
-        status = why_set(why, INVALID, "the policy has %zu problem%s; nothing was started", problems->count, problems->count == 1 ? "" : "s");
+        status = why_set(why, INVALID, "the policy has %zu problem%s; nothing was started", problems->count,
+                         problems->count == 1 ? "" : "s");
     }
     free(problems);
     return status;
@@ -156,7 +158,9 @@ static enum status write_admin_token(struct app *app, struct why *why)
     if (!written)
         return why_set(why, FULL, "%s cannot be written", path);
     TRY(write_now(app, token_write, &order, why));
-    fprintf(stderr, "semel: an admin token is in %s. Make others with: semel token create --data %s --name NAME --scopes claim,read\n", path, dir);
+    fprintf(stderr,
+            "semel: an admin token is in %s. Make others with: semel token create --data %s --name NAME --scopes claim,read\n",
+            path, dir);
     return access_load(engine_store(app->engine), &app->api.access, why);
 }
 

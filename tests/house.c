@@ -137,7 +137,8 @@ void house_run(struct house *house, struct engine_command *command)
 {
     bool answered = false;
     if (command->ledger.op == OP_CLAIM)
-        ledger_key_hash(engine_pepper(house->engine), command->ledger.space, command->ledger.workflow, command->ledger.key, command->ledger.h);
+        ledger_key_hash(engine_pepper(house->engine), command->ledger.space, command->ledger.workflow, command->ledger.key,
+                        command->ledger.h);
     command->arena = &house->arena;
     command->user = &answered;
     command->done = done;

@@ -1,6 +1,6 @@
 /*
- * house: a whole semel without HTTP, for unit tests: an engine on either database, stepped by hand in one thread, in a world whose clock the
- * test owns (on PostgreSQL leases follow the server's clock, so there a test really waits; keep times short).
+ * house: a whole semel without HTTP, for unit tests: an engine on either database, stepped by hand in one thread, in a world
+ * whose clock the test owns (on PostgreSQL leases follow the server's clock, so there a test really waits; keep times short).
  */
 #ifndef SEMEL_TESTS_HOUSE_H
 #define SEMEL_TESTS_HOUSE_H
@@ -36,16 +36,16 @@ void house_run(struct house *house, struct engine_command *command);
 struct row_intent house_intent(struct house *house, int64_t id);
 
 /* Runs `body` on both databases as two tests. */
-#define TEST_BOTH(name)                            \
-    static void name##_body(enum house_storage);   \
-    TEST(name##_on_sqlite)                         \
-    {                                              \
-        name##_body(HOUSE_SQLITE);                 \
-    }                                              \
-    TEST(name##_on_postgres)                       \
-    {                                              \
-        name##_body(HOUSE_POSTGRES);               \
-    }                                              \
+#define TEST_BOTH(name)                          \
+    static void name##_body(enum house_storage); \
+    TEST(name##_on_sqlite)                       \
+    {                                            \
+        name##_body(HOUSE_SQLITE);               \
+    }                                            \
+    TEST(name##_on_postgres)                     \
+    {                                            \
+        name##_body(HOUSE_POSTGRES);             \
+    }                                            \
     static void name##_body(enum house_storage storage)
 
 #endif

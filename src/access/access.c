@@ -40,7 +40,8 @@ static struct hash secret_hash(struct bytes pepper, struct bytes text)
     return hash_parts(parts, sizeof parts / sizeof *parts);
 }
 
-void token_make(struct env *env, struct bytes pepper, char ret_text[TOKEN_TEXT_SIZE + 1], struct hash *ret_hash, struct bytes *ret_id)
+void token_make(struct env *env, struct bytes pepper, char ret_text[TOKEN_TEXT_SIZE + 1], struct hash *ret_hash,
+                struct bytes *ret_id)
 {
     uint8_t id[9], secret[SECRET_SIZE];
     env->random(env, id, sizeof id);

@@ -1,7 +1,8 @@
 /*
- * access: who may do what. A token is `sml_<id>_<secret>`: 12 characters that name it, and 43 of base 62 (256 random bits) followed by 6 of a
- * checksum, so that a mistyped one is told apart from a revoked one. Only a peppered SHA-256 of the secret is stored; it has full entropy, so no
- * slow hash is needed. A list of tokens is an immutable snapshot; the HTTP loop owns the current one.
+ * access: who may do what. A token is `sml_<id>_<secret>`: 12 characters that name it, and 43 of base 62 (256 random bits)
+ * followed by 6 of a checksum, so that a mistyped one is told apart from a revoked one. Only a peppered SHA-256 of the secret is
+ * stored; it has full entropy, so no slow hash is needed. A list of tokens is an immutable snapshot; the HTTP loop owns the
+ * current one.
  */
 #ifndef SEMEL_ACCESS_ACCESS_H
 #define SEMEL_ACCESS_ACCESS_H
@@ -24,13 +25,14 @@ enum scope {
 extern const char *const scope_names[]; /* by bit number: "claim", "read", "admin", NULL */
 
 struct access {
-    struct arena arena; /* owns the rows */
+    struct arena arena;       /* owns the rows */
     struct row_token *tokens; /* by id */
     size_t count;
 };
 
 /* A new token; `ret_row` refers to `ret_text` for its id and to `ret_hash`. */
-void token_make(struct env *env, struct bytes pepper, char ret_text[TOKEN_TEXT_SIZE + 1], struct hash *ret_hash, struct bytes *ret_id);
+void token_make(struct env *env, struct bytes pepper, char ret_text[TOKEN_TEXT_SIZE + 1], struct hash *ret_hash,
+                struct bytes *ret_id);
 
 /* The token with this text if it is genuine, not revoked and not expired, else NULL. Takes the same time for any secret. */
 const struct row_token *access_check(const struct access *access, struct bytes pepper, struct bytes text, int64_t wall_us);

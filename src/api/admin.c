@@ -286,7 +286,8 @@ enum status token_write(struct store *store, struct ledger *ledger, struct engin
         .expires = order->expires_us,
     };
     TRY(store_run(store, &TOKEN_ADD, &row, 1, NULL, NULL, NULL, why));
-    return record(ledger, order->space, order->actor, "token_create", arena_printf(ledger->arena, "{\"token\":\"%.*s\"}", BYTES_ARG(order->id)));
+    return record(ledger, order->space, order->actor, "token_create",
+                  arena_printf(ledger->arena, "{\"token\":\"%.*s\"}", BYTES_ARG(order->id)));
 }
 
 static void write_scopes(struct json_out *out, int64_t scopes)
@@ -413,7 +414,8 @@ static bool read_scopes(struct call *call, const struct json *list, int64_t *ret
     bool bad = list->type != JSON_ARRAY || list->count == 0;
     for (uint32_t n = 0; !bad && n < list->count; n++) {
         int bit = 0;
-        while (scope_names[bit] != NULL && (list->items[n].type != JSON_STRING || !bytes_is(list->items[n].text, scope_names[bit])))
+        while (scope_names[bit] != NULL &&
+               (list->items[n].type != JSON_STRING || !bytes_is(list->items[n].text, scope_names[bit])))
             bit++;
         bad = scope_names[bit] == NULL;
         scopes |= 1 << bit;
@@ -460,7 +462,8 @@ void tokens_create(struct call *call)
         !read_expires(call, body.expires, env->wall_us(env), &state->order.expires_us))
         return;
     if (!is_name(body.name) || !is_name(body.space)) {
-        problem_field(call, is_name(body.name) ? BYTES("space") : BYTES("name"), "name and space must not contain control characters.");
+        problem_field(call, is_name(body.name) ? BYTES("space") : BYTES("name"),
+                      "name and space must not contain control characters.");
         return;
     }
     if (!bytes_eq(body.space, call->space) && !keeps_house(call))
@@ -482,14 +485,16 @@ static enum status revoke_write(struct store *store, struct ledger *ledger, stru
     TRY(store_run(store, &TOKEN_REVOKE, &revoke, 1, NULL, NULL, &changed, why));
     if (changed == 0)
         return NOTHING;
-    return record(ledger, order->space, order->actor, "token_revoke", arena_printf(ledger->arena, "{\"token\":\"%.*s\"}", BYTES_ARG(state->revoke)));
+    return record(ledger, order->space, order->actor, "token_revoke",
+                  arena_printf(ledger->arena, "{\"token\":\"%.*s\"}", BYTES_ARG(state->revoke)));
 }
 
 static bool is_token_id(struct bytes id)
 {
     bool good = id.len == TOKEN_ID_SIZE;
     for (size_t i = 0; good && i < id.len; i++)
-        good = (id.at[i] >= '0' && id.at[i] <= '9') || (id.at[i] >= 'A' && id.at[i] <= 'Z') || (id.at[i] >= 'a' && id.at[i] <= 'z');
+        good =
+            (id.at[i] >= '0' && id.at[i] <= '9') || (id.at[i] >= 'A' && id.at[i] <= 'Z') || (id.at[i] >= 'a' && id.at[i] <= 'z');
     return good;
 }
 

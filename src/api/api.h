@@ -1,7 +1,7 @@
 /*
- * api: semel's HTTP face. routes.c is the table of everything that can be asked; call.c brings a request to its handler and the answer back; one file per
- * resource holds the handlers. Handlers run on the HTTP loop; what they need from the database goes to the engine and comes back as `finish`
- * on the loop.
+ * api: semel's HTTP face. routes.c is the table of everything that can be asked; call.c brings a request to its handler and the
+ * answer back; one file per resource holds the handlers. Handlers run on the HTTP loop; what they need from the database goes to
+ * the engine and comes back as `finish` on the loop.
  */
 #ifndef SEMEL_API_API_H
 #define SEMEL_API_API_H
@@ -28,7 +28,7 @@ struct api {
     const char *storage; /* "sqlite", "postgres" */
     int64_t started_us;
     atomic_bool stopping;
-    bool refreshing;     /* a look for newer policy and tokens is under way */
+    bool refreshing;             /* a look for newer policy and tokens is under way */
     _Atomic uint64_t replies[6]; /* by hundreds of the status */
 };
 
@@ -50,13 +50,13 @@ struct call {
     struct bytes space, actor;
     int scopes;
     char request_id[32];
-    struct buf out;                      /* the body under construction */
+    struct buf out; /* the body under construction */
     struct http_header headers[12];
     size_t header_count;
     struct engine_command command;
     struct engine_read read;
     void (*finish)(struct call *call); /* on the loop, when the engine is done */
-    void *state;                        /* the handler's own, in the request's arena */
+    void *state;                       /* the handler's own, in the request's arena */
 };
 
 /* The server's callbacks. */
@@ -100,10 +100,11 @@ void call_write_id(struct json_out *out, const char *name, const char *prefix, i
 
 /* ---- problem.c: RFC 9457 ---- */
 
-/* Sends the problem of that code. `detail` says what happened here; more members come from `extra` (may be NULL), which writes into the object. */
+/* Sends the problem of that code. `detail` says what happened here; more members come from `extra` (may be NULL), which writes
+ * into the object. */
 void problem(struct call *call, const char *code, const char *format, ...) __attribute__((format(printf, 3, 4)));
-void problem_with(struct call *call, const char *code, void (*extra)(struct call *call, struct json_out *out), const char *format, ...)
-    __attribute__((format(printf, 4, 5)));
+void problem_with(struct call *call, const char *code, void (*extra)(struct call *call, struct json_out *out), const char *format,
+                  ...) __attribute__((format(printf, 4, 5)));
 
 /* A bad field: 400 `invalid` with `field`. */
 void problem_field(struct call *call, struct bytes field, const char *format, ...) __attribute__((format(printf, 3, 4)));

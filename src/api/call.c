@@ -153,8 +153,8 @@ bool call_query_known(struct call *call, const char *const *names)
             known = known || bytes_is(key, names[i]);
         if (!known) {
             const char *near = nearest_name(key, names, name_count(names));
-            problem_field(call, key, "There is no query parameter \"%.*s\"%s%s%s", BYTES_ARG(key), near != NULL ? "; did you mean \"" : ".",
-                          near != NULL ? near : "", near != NULL ? "\"?" : "");
+            problem_field(call, key, "There is no query parameter \"%.*s\"%s%s%s", BYTES_ARG(key),
+                          near != NULL ? "; did you mean \"" : ".", near != NULL ? near : "", near != NULL ? "\"?" : "");
             return false;
         }
         if (!decode(call, pair, true, &value)) {
@@ -242,7 +242,8 @@ static const struct route *find_route(struct call *call, struct buf *allow)
 
 /* ---- who is asking ---- */
 
-/* Without tokens, a page in the user's browser must not be able to ask: neither from a foreign origin, nor under a foreign name that points here. */
+/* Without tokens, a page in the user's browser must not be able to ask: neither from a foreign origin, nor under a foreign name
+ * that points here. */
 static bool is_local(const struct http_request *request)
 {
     struct bytes host = http_header(&request->head, "host"), origin = http_header(&request->head, "origin");
@@ -270,7 +271,8 @@ static bool is_local(const struct http_request *request)
 static bool authorize_open(struct call *call)
 {
     if (!is_local(call->request)) {
-        problem(call, "forbidden", "semel up answers only programs on this computer that call it 127.0.0.1 or localhost, not web pages.");
+        problem(call, "forbidden",
+                "semel up answers only programs on this computer that call it 127.0.0.1 or localhost, not web pages.");
         return false;
     }
     call->space = BYTES("main");
@@ -288,7 +290,8 @@ static bool authorize_token(struct call *call)
         token = access_check(call->api->access, engine_pepper(call->api->engine), bytes_trim(bytes_from(header, 7)),
                              engine_env(call->api->engine)->wall_us(engine_env(call->api->engine)));
     if (token == NULL) {
-        problem(call, "unauthorized", bearer ? "The token is not known here, has expired or was revoked." : "This needs a token.");
+        problem(call, "unauthorized",
+                bearer ? "The token is not known here, has expired or was revoked." : "This needs a token.");
         return false;
     }
     /* The snapshot may be replaced while the engine works for this call. */

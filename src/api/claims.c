@@ -66,7 +66,8 @@ static int64_t preferred_wait_ms(struct call *call)
     return 0;
 }
 
-static bool choose_key(struct call *call, const struct claim_body *body, const struct workflow_rules *rules, struct bytes *ret_key)
+static bool choose_key(struct call *call, const struct claim_body *body, const struct workflow_rules *rules,
+                       struct bytes *ret_key)
 {
     struct why why;
     struct bytes field = BYTES_NONE;
@@ -78,11 +79,13 @@ static bool choose_key(struct call *call, const struct claim_body *body, const s
         return false;
     }
     if (rules->key == NULL) {
-        problem(call, "key_required", "The workflow \"%.*s\" has no key template, and the claim brings no key.", BYTES_ARG(body->workflow));
+        problem(call, "key_required", "The workflow \"%.*s\" has no key template, and the claim brings no key.",
+                BYTES_ARG(body->workflow));
         return false;
     }
     if (body->input == NULL) {
-        problem(call, "key_required", "The key of \"%.*s\" is made from the input, and the claim brings none.", BYTES_ARG(body->workflow));
+        problem(call, "key_required", "The key of \"%.*s\" is made from the input, and the claim brings none.",
+                BYTES_ARG(body->workflow));
         return false;
     }
     struct env *env = engine_env(call->api->engine);
@@ -93,7 +96,8 @@ static bool choose_key(struct call *call, const struct claim_body *body, const s
     return false;
 }
 
-static bool choose_keep(struct call *call, const struct claim_body *body, const struct workflow_rules *rules, int64_t *ret_keep_us)
+static bool choose_keep(struct call *call, const struct claim_body *body, const struct workflow_rules *rules,
+                        int64_t *ret_keep_us)
 {
     *ret_keep_us = rules->keep_us;
     if (body->keep.at == NULL)
@@ -226,7 +230,8 @@ static void answer_in_progress(struct call *call)
     call_headerf(call, "Retry-After", "%lld", (long long)((after_ms + 999) / 1000));
     call_headerf(call, "retry-after-ms", "%lld", (long long)after_ms);
     call->state = &after_ms;
-    problem_with(call, "in_progress", write_wait, "Another caller holds it; its lease ends in %lld ms at the latest.", (long long)left_ms);
+    problem_with(call, "in_progress", write_wait, "Another caller holds it; its lease ends in %lld ms at the latest.",
+                 (long long)left_ms);
 }
 
 static void answer_claim(struct call *call)
@@ -313,12 +318,16 @@ struct say_body {
 enum { EFFECT_UNSAID = -1, EFFECT_NONE, EFFECT_UNKNOWN };
 static const char *const effects[] = {"none", "unknown", NULL};
 
-static const struct json_field fence_field = {"fence", JSON_FIELD_INT, offsetof(struct say_body, fence), true, 0, INT64_MAX, NULL};
+static const struct json_field fence_field = {"fence", JSON_FIELD_INT, offsetof(struct say_body, fence), true, 0, INT64_MAX,
+                                              NULL};
 static const struct json_field result_field = {"result", JSON_FIELD_VALUE, offsetof(struct say_body, result), false, 0, 0, NULL};
-static const struct json_field lease_field = {"lease_ms", JSON_FIELD_INT, offsetof(struct say_body, lease_ms), false, 10, LEASE_MS_MAX, NULL};
-static const struct json_field effect_field = {"effect", JSON_FIELD_ENUM, offsetof(struct say_body, effect), false, 0, 0, effects};
+static const struct json_field lease_field = {
+    "lease_ms", JSON_FIELD_INT, offsetof(struct say_body, lease_ms), false, 10, LEASE_MS_MAX, NULL};
+static const struct json_field effect_field = {"effect", JSON_FIELD_ENUM, offsetof(struct say_body, effect), false, 0,
+                                               0,        effects};
 static const struct json_field final_field = {"final", JSON_FIELD_BOOL, offsetof(struct say_body, final), false, 0, 0, NULL};
-static const struct json_field all_field = {"all_attempts", JSON_FIELD_BOOL, offsetof(struct say_body, all_attempts), false, 0, 0, NULL};
+static const struct json_field all_field = {
+    "all_attempts", JSON_FIELD_BOOL, offsetof(struct say_body, all_attempts), false, 0, 0, NULL};
 static const struct json_field error_field = {"error", JSON_FIELD_TEXT, offsetof(struct say_body, error), false, 0, 4096, NULL};
 
 static void answer_done(struct call *call)

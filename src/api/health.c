@@ -106,7 +106,8 @@ static void write_claims(struct buf *out, const struct engine_counts *counts)
 {
     describe(out, "semel_claims_total", "counter", "Answers given by the ledger, by outcome.");
     for (size_t i = 0; i <= VERDICT_NOT_FOUND; i++)
-        buf_printf(out, "semel_claims_total{outcome=\"%s\"} %llu\n", ledger_verdict_names[i], (unsigned long long)counts->verdicts[i]);
+        buf_printf(out, "semel_claims_total{outcome=\"%s\"} %llu\n", ledger_verdict_names[i],
+                   (unsigned long long)counts->verdicts[i]);
 }
 
 static void write_http(struct buf *out, const struct api *api)
@@ -117,7 +118,8 @@ static void write_http(struct buf *out, const struct api *api)
         buf_printf(out, "semel_http_replies_total{class=\"%dxx\"} %llu\n", i, (unsigned long long)api->replies[i]);
     metric(out, "semel_http_connections_open", "gauge", "Open HTTP connections.", (uint64_t)http->open);
     metric(out, "semel_http_connections_total", "counter", "HTTP connections accepted.", http->accepted);
-    metric(out, "semel_http_connections_refused_total", "counter", "HTTP connections refused or dropped at a limit.", http->refused);
+    metric(out, "semel_http_connections_refused_total", "counter", "HTTP connections refused or dropped at a limit.",
+           http->refused);
 }
 
 static void write_engine(struct buf *out, const struct engine_counts *counts)

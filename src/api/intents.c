@@ -210,7 +210,8 @@ void intents_list(struct call *call)
 {
     static const char *const known[] = {"workflow", "state", "key", "limit", "after", NULL};
     struct intents_state *state = new_state(call);
-    if (!call_query_known(call, known) || !call_page(call, "int", &state->limit, &state->after) || !read_state(call, &state->state))
+    if (!call_query_known(call, known) || !call_page(call, "int", &state->limit, &state->after) ||
+        !read_state(call, &state->state))
         return;
     state->workflow = call_query(call, "workflow");
     state->key = call_query(call, "key");

@@ -11,28 +11,41 @@ static const struct problem_kind {
     enum retry retry; /* what the x-should-retry header tells SDKs that retry by themselves */
     const char *title, *hint;
 } kinds[] = {
-    {"already_sent", 409, RETRY_NO, "It was already sent", "What was sent cannot be released. Say what became of it: confirm, or fail with effect none or unknown."},
+    {"already_sent", 409, RETRY_NO, "It was already sent",
+     "What was sent cannot be released. Say what became of it: confirm, or fail with effect none or unknown."},
     {"busy", 503, RETRY_YES, "Too many connections", "Try again in a moment, with fewer connections."},
-    {"differs", 409, RETRY_NO, "It was confirmed with another result", "The first result stays. Read it with GET /v1/intents/{intent}."},
+    {"differs", 409, RETRY_NO, "It was confirmed with another result",
+     "The first result stays. Read it with GET /v1/intents/{intent}."},
     {"disk_full", 503, RETRY_YES, "The disk is full", "Nothing was recorded. Make room; semel opens again by itself."},
-    {"expired", 410, RETRY_NO, "It was settled long ago", "Only the fact is still remembered, not the result. If this is meant as something new, give it a new key."},
-    {"fenced", 409, RETRY_NO, "You do not hold this claim any more", "The lease ran out or the intent was settled. Do not act; claim again to learn how it stands."},
+    {"expired", 410, RETRY_NO, "It was settled long ago",
+     "Only the fact is still remembered, not the result. If this is meant as something new, give it a new key."},
+    {"fenced", 409, RETRY_NO, "You do not hold this claim any more",
+     "The lease ran out or the intent was settled. Do not act; claim again to learn how it stands."},
     {"forbidden", 403, RETRY_NO, "Not allowed", "Use a token that has the scope."},
-    {"in_progress", 409, RETRY_YES, "Someone is doing it right now", "Ask again after Retry-After, or send wait_ms to be kept until it is settled."},
-    {"internal", 500, RETRY_YES, "semel made a mistake", "Please report it with the request id. The request may have been recorded; it is safe to repeat."},
+    {"in_progress", 409, RETRY_YES, "Someone is doing it right now",
+     "Ask again after Retry-After, or send wait_ms to be kept until it is settled."},
+    {"internal", 500, RETRY_YES, "semel made a mistake",
+     "Please report it with the request id. The request may have been recorded; it is safe to repeat."},
     {"invalid", 400, RETRY_NO, "The request is not right", "Correct the field and send it again; nothing was recorded."},
-    {"key_required", 400, RETRY_NO, "There is no key", "Send \"key\", or give the workflow a key template in the policy and send \"input\"."},
-    {"key_reused", 422, RETRY_NO, "This key was used for something else", "Put the field that makes this intent different into the key, or list it under `ignore` in the policy if it may differ."},
+    {"key_required", 400, RETRY_NO, "There is no key",
+     "Send \"key\", or give the workflow a key template in the policy and send \"input\"."},
+    {"key_reused", 422, RETRY_NO, "This key was used for something else",
+     "Put the field that makes this intent different into the key, or list it under `ignore` in the policy if it may differ."},
     {"malformed", 400, RETRY_NO, "The request cannot be read", "Send one well-formed HTTP/1.1 request with a JSON body."},
     {"method_not_allowed", 405, RETRY_NO, "Not with this method", "See the Allow header."},
     {"not_found", 404, RETRY_NO, "There is nothing here", "Check the path and the id. The API is described at /v1/openapi.json."},
-    {"outcome_unknown", 409, RETRY_NO, "Nobody can tell whether it happened", "Find out, then say so with its fence: confirm it, or fail it with effect none. Do not act again before."},
+    {"outcome_unknown", 409, RETRY_NO, "Nobody can tell whether it happened",
+     "Find out, then say so with its fence: confirm it, or fail it with effect none. Do not act again before."},
     {"policy_invalid", 422, RETRY_NO, "The policy has problems", "Nothing was applied. Correct the lines and apply it again."},
-    {"refused", 409, RETRY_NO, "It was refused for good", "It did not happen and will not under this key. If this is meant as something new, give it a new key."},
-    {"storage", 503, RETRY_YES, "The storage does not answer", "Nothing was recorded. Try again in a moment; semel status says how it stands."},
-    {"storage_unknown", 503, RETRY_YES, "The storage did not say whether it was recorded", "Send the same request again: it is safe to repeat."},
+    {"refused", 409, RETRY_NO, "It was refused for good",
+     "It did not happen and will not under this key. If this is meant as something new, give it a new key."},
+    {"storage", 503, RETRY_YES, "The storage does not answer",
+     "Nothing was recorded. Try again in a moment; semel status says how it stands."},
+    {"storage_unknown", 503, RETRY_YES, "The storage did not say whether it was recorded",
+     "Send the same request again: it is safe to repeat."},
     {"timeout", 408, RETRY_YES, "The request came too slowly", "Send it again."},
-    {"too_large", 413, RETRY_NO, "The request is too large", "A body has at most 1 MiB, a head 16 KiB. Keep large results elsewhere and store a reference."},
+    {"too_large", 413, RETRY_NO, "The request is too large",
+     "A body has at most 1 MiB, a head 16 KiB. Keep large results elsewhere and store a reference."},
     {"unauthorized", 401, RETRY_NO, "No valid token", "Send Authorization: Bearer sml_… . Make a token with: semel token create"},
     {"unsupported", 501, RETRY_NO, "Not supported", "Use HTTP/1.1 with Content-Length or chunked."},
 };
@@ -66,7 +79,8 @@ static void write_head(struct json_out *out, const struct problem_kind *kind, co
     json_cstr(out, kind->hint);
 }
 
-static void send(struct call *call, const struct problem_kind *kind, void (*extra)(struct call *, struct json_out *), const char *detail)
+static void send(struct call *call, const struct problem_kind *kind, void (*extra)(struct call *, struct json_out *),
+                 const char *detail)
 {
     buf_clear(&call->out);
     struct json_out out = json_out_to(&call->out);
@@ -87,7 +101,8 @@ static void send(struct call *call, const struct problem_kind *kind, void (*extr
     call_reply_as(call, kind->status, "application/problem+json", buf_bytes(&call->out));
 }
 
-void problem_with(struct call *call, const char *code, void (*extra)(struct call *call, struct json_out *out), const char *format, ...)
+void problem_with(struct call *call, const char *code, void (*extra)(struct call *call, struct json_out *out), const char *format,
+                  ...)
 {
     char detail[512];
     va_list args;
@@ -152,8 +167,8 @@ void problem_bare(int status, const char *why, struct buf *out)
     static const struct {
         int status;
         const char *code;
-    } codes[] = {{408, "timeout"},     {413, "too_large"},   {414, "too_large"}, {417, "unsupported"}, {431, "too_large"},
-                 {500, "internal"},    {501, "unsupported"}, {503, "busy"},      {505, "unsupported"}};
+    } codes[] = {{408, "timeout"},  {413, "too_large"},   {414, "too_large"}, {417, "unsupported"}, {431, "too_large"},
+                 {500, "internal"}, {501, "unsupported"}, {503, "busy"},      {505, "unsupported"}};
     const char *code = "malformed";
     for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)
         if (codes[i].status == status)

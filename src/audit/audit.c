@@ -32,7 +32,7 @@ struct row_decision *audit_add(struct audit_batch *batch)
 
 static struct hash row_hash(const struct row_decision *row, const struct hash *previous)
 {
-    const int64_t numbers[] = {row->id,    row->lane,  row->seq,   row->at,     row->run,  row->intent,
+    const int64_t numbers[] = {row->id,    row->lane,  row->seq,   row->at,     row->run, row->intent,
                                row->fence, row->state, row->count, row->policy, row->body};
     uint64_t packed[sizeof numbers / sizeof *numbers];
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
@@ -64,8 +64,8 @@ void audit_seal(struct audit_batch *batch, struct audit_chain *chain, struct id_
     chain->run_us = run_us;
 }
 
-enum status audit_save(struct store *store, const struct audit_batch *batch, const struct audit_chain *chain, const struct id_source *ids,
-                       struct why *why)
+enum status audit_save(struct store *store, const struct audit_batch *batch, const struct audit_chain *chain,
+                       const struct id_source *ids, struct why *why)
 {
     if (batch->failed)
         return why_set(why, FULL, "no memory for the audit rows");
@@ -92,7 +92,8 @@ static enum status read_tail(void *ctx, const void *row, struct why *why)
     return OK;
 }
 
-enum status audit_chain_load(struct store *store, uint32_t lane, struct audit_chain *ret_chain, int64_t *ret_last_id, struct why *why)
+enum status audit_chain_load(struct store *store, uint32_t lane, struct audit_chain *ret_chain, int64_t *ret_last_id,
+                             struct why *why)
 {
     struct audit_chain chain = {.lane = lane};
     struct tail tail = {&chain, 0};

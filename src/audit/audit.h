@@ -1,13 +1,15 @@
 /*
- * audit: the decision log. Append-only; every transition of every intent writes its row here in the same transaction, with the columns that
- * it changed, so that the log alone rebuilds the state (ledger/rebuild.c). It is the truth, the other tables are its projection.
+ * audit: the decision log. Append-only; every transition of every intent writes its row here in the same transaction, with the
+ * columns that it changed, so that the log alone rebuilds the state (ledger/rebuild.c). It is the truth, the other tables are its
+ * projection.
  *
- * Rows form a hash chain per lane. A lane is one writer: SQLite has lane 0, each PostgreSQL connection that writes has its own, so that nodes
- * do not wait for each other. hash = SHA-256(previous hash, numbers, texts), each part preceded by its length; the tail of the chain is kept in `lane`.
- * Changing, removing or reordering a row breaks every hash behind it; cutting the end off disagrees with `lane`.
+ * Rows form a hash chain per lane. A lane is one writer: SQLite has lane 0, each PostgreSQL connection that writes has its own,
+ * so that nodes do not wait for each other. hash = SHA-256(previous hash, numbers, texts), each part preceded by its length; the
+ * tail of the chain is kept in `lane`. Changing, removing or reordering a row breaks every hash behind it; cutting the end off
+ * disagrees with `lane`.
  *
- * Duplicates that were answered without a transition (replays, refusals) are counted and written in bundles: one row per intent, kind and actor
- * with a count, at the latest a moment later. A crash may lose the counts of that moment, never a transition.
+ * Duplicates that were answered without a transition (replays, refusals) are counted and written in bundles: one row per intent,
+ * kind and actor with a count, at the latest a moment later. A crash may lose the counts of that moment, never a transition.
  */
 #ifndef SEMEL_AUDIT_AUDIT_H
 #define SEMEL_AUDIT_AUDIT_H
@@ -35,7 +37,8 @@ struct audit_batch {
 
 void audit_batch_init(struct audit_batch *batch, struct arena *arena);
 
-/* A new row to be filled in, zeroed but for `count` = 1; NULL when there is no memory (and `failed` is set). Valid until the next add. */
+/* A new row to be filled in, zeroed but for `count` = 1; NULL when there is no memory (and `failed` is set). Valid until the next
+ * add. */
 struct row_decision *audit_add(struct audit_batch *batch);
 
 /* Gives each row its id, sequence number, times and hash; `chain` moves to the new tail. */
@@ -46,7 +49,8 @@ CHECKED enum status audit_save(struct store *store, const struct audit_batch *ba
                                const struct id_source *ids, struct why *why);
 
 /* Reads a lane's tail; a new lane has seq 0 and a zero hash. `ret_last_id` is the greatest id it gave out. */
-CHECKED enum status audit_chain_load(struct store *store, uint32_t lane, struct audit_chain *ret_chain, int64_t *ret_last_id, struct why *why);
+CHECKED enum status audit_chain_load(struct store *store, uint32_t lane, struct audit_chain *ret_chain, int64_t *ret_last_id,
+                                     struct why *why);
 
 struct audit_verified {
     int64_t lanes, rows;

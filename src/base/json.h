@@ -46,8 +46,8 @@ extern const struct json_limits json_limits_default;
 
 /* INVALID with a sentence that says what and at which byte ("line 3, column 7: …"); FULL when the arena is too small.
  * `limits` may be NULL for the defaults. */
-CHECKED enum status json_parse(struct bytes source, const struct json_limits *limits, struct arena *arena,
-                               struct json *ret_json, struct why *why);
+CHECKED enum status json_parse(struct bytes source, const struct json_limits *limits, struct arena *arena, struct json *ret_json,
+                               struct why *why);
 
 const char *json_type_name(enum json_type type); /* "an object", "a string", … for sentences */
 
@@ -115,7 +115,7 @@ void json_cstr(struct json_out *out, const char *text);  /* NULL writes null */
 void json_i64(struct json_out *out, int64_t n);
 void json_bool(struct json_out *out, bool b);
 void json_null(struct json_out *out);
-void json_raw(struct json_out *out, struct bytes raw);     /* a complete JSON value, verbatim */
-void json_time(struct json_out *out, int64_t time_us);     /* RFC 3339 UTC with microseconds trimmed to ms; 0 writes null */
+void json_raw(struct json_out *out, struct bytes raw); /* a complete JSON value, verbatim */
+void json_time(struct json_out *out, int64_t time_us); /* RFC 3339 UTC with microseconds trimmed to ms; 0 writes null */
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * mutant: one broken rule at a time, to prove that the tests would notice. In the product MUTANT() is 0 and the compiler removes it; a build with
- * -DSEMEL_MUTANTS chooses one at run time (`sim --mutant NAME`), and every one of them has to be found.
+ * mutant: one broken rule at a time, to prove that the tests would notice. In the product MUTANT() is 0 and the compiler removes
+ * it; a build with -DSEMEL_MUTANTS chooses one at run time (`sim --mutant NAME`), and every one of them has to be found.
  */
 #ifndef SEMEL_BASE_MUTANT_H
 #define SEMEL_BASE_MUTANT_H

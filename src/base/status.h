@@ -25,19 +25,17 @@ struct why {
 #define CHECKED __attribute__((warn_unused_result))
 
 /* Writes the sentence (`why` may be NULL) and returns `status`, so that a failure is one line. */
-enum status why_set(struct why *why, enum status status, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+enum status why_set(struct why *why, enum status status, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 /* Puts "context: " in front of the sentence that is there; returns `status`. */
-enum status why_add(struct why *why, enum status status, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+enum status why_add(struct why *why, enum status status, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 /* Leaves the function with the status of `call` unless it is OK. */
-#define TRY(call)                          \
-    do {                                   \
-        enum status try_status_ = (call);  \
-        if (try_status_ != OK)             \
-            return try_status_;            \
+#define TRY(call)                         \
+    do {                                  \
+        enum status try_status_ = (call); \
+        if (try_status_ != OK)            \
+            return try_status_;           \
     } while (0)
 
 /* An assert that stays on in release: one condition, no side effects. A broken one stops the process. */

@@ -7,7 +7,8 @@ const struct cli_option fail_options[] = {
     HOLDER_FENCE,
     {"--effect", "EFFECT", CLI_CHOICE, "Whether anything may have happened.", NULL, NULL, effects, true},
     {"--final", NULL, CLI_SWITCH, "Do not try again.", NULL, NULL, NULL, false},
-    {"--all-attempts", NULL, CLI_SWITCH, "With --effect none: said of every attempt, to settle what is unknown.", NULL, NULL, NULL, false},
+    {"--all-attempts", NULL, CLI_SWITCH, "With --effect none: said of every attempt, to settle what is unknown.", NULL, NULL,
+     NULL, false},
     {"--error", "TEXT", CLI_TEXT, "What went wrong, for people.", NULL, NULL, NULL, false},
     {0},
 };

@@ -30,8 +30,9 @@ static void print_status(struct cli *cli, const struct json *json, bool ready)
     print_line("  %-9s %s", "up for", uptime);
     const struct json *quarantine = json_get(json, BYTES("quarantine"));
     if (quarantine != NULL && quarantine->type == JSON_OBJECT)
-        print_line("  %-9s since %.*s: %.*s\n            See semel intents --state unknown, then: semel quarantine lift --reason TEXT", "QUARANTINE",
-                   BYTES_ARG(print_field(cli, quarantine, "since")), BYTES_ARG(print_field(cli, quarantine, "reason")));
+        print_line(
+            "  %-9s since %.*s: %.*s\n            See semel intents --state unknown, then: semel quarantine lift --reason TEXT",
+            "QUARANTINE", BYTES_ARG(print_field(cli, quarantine, "since")), BYTES_ARG(print_field(cli, quarantine, "reason")));
 }
 
 int status_run(struct cli *cli)

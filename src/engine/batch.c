@@ -284,10 +284,12 @@ static bool has_writes(const struct batch *batch)
     for (size_t i = 0; i < batch->count; i++)
         if (batch->commands[i]->write != NULL)
             return true;
-    return batch->audit.count > 0 || suppressions_are_due(&batch->engine->suppressions, batch->engine->env->boot_us(batch->engine->env));
+    return batch->audit.count > 0 ||
+           suppressions_are_due(&batch->engine->suppressions, batch->engine->env->boot_us(batch->engine->env));
 }
 
-/* What other faces write in the same transaction. One that refuses by its own rules (INVALID, CONFLICT) spoils only itself: it has written nothing. */
+/* What other faces write in the same transaction. One that refuses by its own rules (INVALID, CONFLICT) spoils only itself: it
+ * has written nothing. */
 static enum status run_writes(struct batch *batch)
 {
     for (size_t i = 0; i < batch->count; i++) {
@@ -324,7 +326,8 @@ static enum status write_all(struct batch *batch, struct audit_chain *chain)
     suppressions_write(&engine->suppressions, &batch->audit);
     audit_seal(&batch->audit, chain, &engine->ids, batch->ledger.now.wall_us, batch->ledger.now.run_us);
     note_decisions(batch);
-    TRY(intents_save(engine->store, batch->intents, batch->intent_count, batch->ledger.arena, batch->ledger.now.run_us, &batch->why));
+    TRY(intents_save(engine->store, batch->intents, batch->intent_count, batch->ledger.arena, batch->ledger.now.run_us,
+                     &batch->why));
     if (MUTANT(AUDIT_APART)) {
         TRY(store_commit(engine->store, &batch->why));
         TRY(store_begin(engine->store, &batch->why));
@@ -332,8 +335,8 @@ static enum status write_all(struct batch *batch, struct audit_chain *chain)
     return audit_save(engine->store, &batch->audit, chain, &engine->ids, &batch->why);
 }
 
-/* The COMMIT may have happened. The lane's tail says whether it did (OK) or did not (NOTHING): nobody else writes this lane, and on PostgreSQL we hold its lock again, so the
- * old connection cannot commit any more. */
+/* The COMMIT may have happened. The lane's tail says whether it did (OK) or did not (NOTHING): nobody else writes this lane, and
+ * on PostgreSQL we hold its lock again, so the old connection cannot commit any more. */
 static enum status resolve_commit(struct batch *batch, const struct audit_chain *wanted)
 {
     struct engine *engine = batch->engine;
@@ -431,7 +434,8 @@ static enum status recover(struct batch *batch, enum status status, int try)
     return OK;
 }
 
-/* Decides anew after a conflict with another node or a lost connection, a bounded number of times. What is UNKNOWN is never tried again. */
+/* Decides anew after a conflict with another node or a lost connection, a bounded number of times. What is UNKNOWN is never tried
+ * again. */
 static enum status try_postgres(struct batch *batch)
 {
     enum status status = RETRY;
@@ -583,7 +587,8 @@ static void run_woken(struct engine *engine, struct engine_command *woken)
     }
 }
 
-/* A batch that does not fit into memory is no failure of the storage: its commands are decided one by one, so that a huge one spoils only itself. */
+/* A batch that does not fit into memory is no failure of the storage: its commands are decided one by one, so that a huge one
+ * spoils only itself. */
 static void run_alone(struct batch *batch)
 {
     struct engine *engine = batch->engine;

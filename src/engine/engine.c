@@ -69,7 +69,8 @@ static enum status probe_write(struct engine *engine, struct why *why)
     if (engine->store->lost)
         TRY(engine_connect(engine, -1, why));
     TRY(store_begin(engine->store, why));
-    struct q_lane_put put = {engine->chain.lane, engine->chain.seq, engine->ids.last, engine->chain.run_us, hash_bytes(&engine->chain.hash)};
+    struct q_lane_put put = {engine->chain.lane, engine->chain.seq, engine->ids.last, engine->chain.run_us,
+                             hash_bytes(&engine->chain.hash)};
     enum status status = store_run(engine->store, &LANE_PUT, &put, 1, NULL, NULL, NULL, why);
     if (status == OK)
         return store_commit(engine->store, why);
@@ -130,7 +131,8 @@ static bool sweep(struct engine *engine, const struct query *query, enum ledger_
     struct why why;
     bool by_wall = MUTANT(EXPIRE_BY_WALL) && op == OP_EXPIRE;
     struct q_intent_lapsed find = {by_wall ? engine_now(engine).wall_us : engine_now(engine).run_us, SWEEP_MAX};
-    if (engine->store->lost || store_run(engine->store, query, &find, 1, sweep_take, &found, NULL, &why) != OK || found.count == 0)
+    if (engine->store->lost || store_run(engine->store, query, &find, 1, sweep_take, &found, NULL, &why) != OK ||
+        found.count == 0)
         return false;
     for (size_t i = 0; i < found.count; i++)
         found.commands[i].arena = &arena;
@@ -487,7 +489,8 @@ void engine_submit_read(struct engine *engine, struct engine_read *read)
 
 enum status engine_start(struct engine *engine, struct why *why)
 {
-    if (pthread_create(&engine->writer, NULL, writer_main, engine) != 0 || pthread_create(&engine->reader, NULL, reader_main, engine) != 0)
+    if (pthread_create(&engine->writer, NULL, writer_main, engine) != 0 ||
+        pthread_create(&engine->reader, NULL, reader_main, engine) != 0)
         return why_set(why, FULL, "no thread could be started");
     engine->started = true;
     return OK;

@@ -1,14 +1,15 @@
 /*
  * engine: the writer, the readers and the timers. Every change to the data goes through here.
  *
- * One writer thread owns the write connection. It takes the whole queue of commands, loads what they are about, decides each (ledger/), writes
- * everything with one COMMIT and one fsync, and only then answers them all: group commit without any delay, because a batch forms
- * while the one before it is being synced. One reader thread serves lists and look-ups from its own connection.
- * Both threads are loops around step functions (engine_step), so that a simulator can run the same code in one thread.
+ * One writer thread owns the write connection. It takes the whole queue of commands, loads what they are about, decides each
+ * (ledger/), writes everything with one COMMIT and one fsync, and only then answers them all: group commit without any delay,
+ * because a batch forms while the one before it is being synced. One reader thread serves lists and look-ups from its own
+ * connection. Both threads are loops around step functions (engine_step), so that a simulator can run the same code in one
+ * thread.
  *
  * Promises: a command is answered once. Answered OK ⇒ durable. A batch that failed changed nothing, or its answer is UNKNOWN.
- * When the disk is full, claims are refused with that reason while work already accepted is finished from the reserve; intake opens again by itself.
- * A claim with `wait_us` is kept until its intent is settled or free, at most that long (single flight).
+ * When the disk is full, claims are refused with that reason while work already accepted is finished from the reserve; intake
+ * opens again by itself. A claim with `wait_us` is kept until its intent is settled or free, at most that long (single flight).
  */
 #ifndef SEMEL_ENGINE_ENGINE_H
 #define SEMEL_ENGINE_ENGINE_H
@@ -27,11 +28,12 @@ struct engine;
 /* Something to be written. The submitter owns it until engine_submit() and again when `done` is called, on the writer thread. */
 struct engine_command {
     struct ledger_command ledger;
-    /* Instead of a ledger command: writes what it likes in the batch's transaction and adds its audit rows. Runs again if the batch is tried again. */
+    /* Instead of a ledger command: writes what it likes in the batch's transaction and adds its audit rows. Runs again if the
+     * batch is tried again. */
     enum status (*write)(struct store *store, struct ledger *ledger, struct engine_command *command, struct why *why);
-    int64_t wait_us;          /* claims: how long to wait for the holder */
-    const atomic_bool *gone;  /* the client left: stop waiting; may be NULL */
-    struct arena *arena;      /* answers are put here; untouched by others while the engine has the command */
+    int64_t wait_us;         /* claims: how long to wait for the holder */
+    const atomic_bool *gone; /* the client left: stop waiting; may be NULL */
+    struct arena *arena;     /* answers are put here; untouched by others while the engine has the command */
     void (*done)(struct engine_command *command);
     void *user;
 
@@ -58,7 +60,7 @@ struct engine_read {
 
 struct engine_config {
     struct env *env;
-    const char *data_dir;     /* SQLite when `postgres_url` is NULL */
+    const char *data_dir; /* SQLite when `postgres_url` is NULL */
     const char *postgres_url;
     /* Tests and simulations open the write store themselves; NULL for the data above. */
     enum status (*open)(void *user, int lane, struct store **ret_store, int *ret_lane, struct why *why);
@@ -96,8 +98,9 @@ const struct engine_counts *engine_counts(const struct engine *engine);
 struct env *engine_env(const struct engine *engine);
 bool engine_is_postgres(const struct engine *engine);
 
-/* The epoch begins at 1 and grows when the database may have forgotten what it acknowledged: it failed over to a standby that was not synchronous, or
- * this node misses decisions of its own. Then quarantine is in force (true) until a person lifts it. Any thread. */
+/* The epoch begins at 1 and grows when the database may have forgotten what it acknowledged: it failed over to a standby that was
+ * not synchronous, or this node misses decisions of its own. Then quarantine is in force (true) until a person lifts it. Any
+ * thread. */
 bool engine_quarantine(struct engine *engine, int64_t *ret_epoch, int64_t *ret_since_us, struct why *ret_why);
 
 /* Ends the quarantine, inside a `write` command; NOTHING when there is none. */

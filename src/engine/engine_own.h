@@ -24,7 +24,7 @@ struct suppressions {
     struct suppressed at[SUPPRESSED_MAX];
     uint16_t slots[SUPPRESSED_MAX * 2]; /* open addressing, index + 1 */
     size_t count, written, writing;     /* those before `written` are in the audit, those before `writing` are in this batch */
-    int64_t oldest_us; /* boot clock of the first one; 0 when empty */
+    int64_t oldest_us;                  /* boot clock of the first one; 0 when empty */
 };
 
 struct engine {
@@ -95,8 +95,8 @@ void waiting_due(struct engine *engine, int64_t boot_us, bool all, struct engine
 
 /* suppress.c */
 void suppressions_init(struct suppressions *suppressions);
-void suppressions_note(struct suppressions *suppressions, const struct ledger_command *command, const struct ledger_answer *answer,
-                       int64_t boot_us);
+void suppressions_note(struct suppressions *suppressions, const struct ledger_command *command,
+                       const struct ledger_answer *answer, int64_t boot_us);
 bool suppressions_are_due(const struct suppressions *suppressions, int64_t boot_us);
 /* Adds some of them to a batch; suppressions_written() once that is committed. */
 void suppressions_write(struct suppressions *suppressions, struct audit_batch *audit);

@@ -1,6 +1,7 @@
 /*
- * epoch: has the database forgotten what it acknowledged? A standby that was promoted before it had everything, or a restored copy, lacks the newest
- * decisions. Nobody can tell which keys they were about, so what might be one of them is held for a person: quarantine. See engine.h.
+ * epoch: has the database forgotten what it acknowledged? A standby that was promoted before it had everything, or a restored
+ * copy, lacks the newest decisions. Nobody can tell which keys they were about, so what might be one of them is held for a
+ * person: quarantine. See engine.h.
  */
 #include "base/log.h"
 #include "engine/engine_own.h"
@@ -85,7 +86,8 @@ static enum status record(struct engine *engine, const struct epoch_facts *facts
     row->kind = BYTES("epoch");
     row->actor = BYTES("semel");
     row->reason = bytes_of(facts->quarantine);
-    row->detail = arena_printf(&engine->arena, "{\"epoch\":%lld,\"timeline\":%lld}", (long long)facts->epoch, (long long)facts->timeline);
+    row->detail =
+        arena_printf(&engine->arena, "{\"epoch\":%lld,\"timeline\":%lld}", (long long)facts->epoch, (long long)facts->timeline);
     struct audit_chain chain = engine->chain;
     struct ledger_now now = engine_now(engine);
     audit_seal(&audit, &chain, &engine->ids, now.wall_us, now.run_us);
@@ -122,8 +124,9 @@ static enum status check_in_transaction(struct engine *engine, bool own_loss, bo
         facts.epoch++;
         facts.since_us = engine_now(engine).wall_us;
         snprintf(facts.quarantine, sizeof facts.quarantine, "%s",
-                 own_loss ? "the database has lost decisions that this node had acknowledged"
-                          : "the database failed over to a standby that was not synchronous: it may have lost what was acknowledged");
+                 own_loss
+                     ? "the database has lost decisions that this node had acknowledged"
+                     : "the database failed over to a standby that was not synchronous: it may have lost what was acknowledged");
         LOG(LOG_ERROR, "quarantine begins", LOG_INT("epoch", facts.epoch), LOG_CSTR("why", facts.quarantine));
         TRY(record(engine, &facts, why));
         *ret_recorded = true;

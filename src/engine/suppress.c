@@ -49,8 +49,8 @@ static struct bytes detail_of(struct arena *arena, const struct ledger_command *
 }
 
 /* Finds it among those that are not yet written, or a free place. */
-static struct suppressed *find(struct suppressions *suppressions, const struct ledger_command *command, const struct ledger_answer *answer,
-                               uint16_t **ret_slot)
+static struct suppressed *find(struct suppressions *suppressions, const struct ledger_command *command,
+                               const struct ledger_answer *answer, uint16_t **ret_slot)
 {
     size_t slot = slot_of(answer->intent, answer->would);
     for (; suppressions->slots[slot] != 0; slot = (slot + 1) % (SUPPRESSED_MAX * 2)) {
@@ -65,8 +65,8 @@ static struct suppressed *find(struct suppressions *suppressions, const struct l
     return NULL;
 }
 
-void suppressions_note(struct suppressions *suppressions, const struct ledger_command *command, const struct ledger_answer *answer,
-                       int64_t boot_us)
+void suppressions_note(struct suppressions *suppressions, const struct ledger_command *command,
+                       const struct ledger_answer *answer, int64_t boot_us)
 {
     uint16_t *slot = NULL;
     struct suppressed *one = find(suppressions, command, answer, &slot);

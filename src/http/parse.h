@@ -40,21 +40,22 @@ struct http_head {
  * INVALID: refuse with `ret_code` (400, 414, 431, 501, 505 …) and close. `scanned` (in/out, starts at 0) remembers how far the
  * search for the end of the head came, so that a slow sender costs linear work. `ret_head` is working space: it means nothing
  * unless OK. What is refused, and how, does not depend on how the bytes were cut into pieces. */
-CHECKED enum status http_parse_head(struct bytes in, size_t *scanned, struct http_head *ret_head, size_t *ret_size,
-                                    int *ret_code, struct why *why);
+CHECKED enum status http_parse_head(struct bytes in, size_t *scanned, struct http_head *ret_head, size_t *ret_size, int *ret_code,
+                                    struct why *why);
 
 /* Incremental decoding of a chunked body in place. */
 struct http_chunks {
     int state;
-    uint64_t left;      /* of the current chunk */
-    size_t line_size;   /* of the current size line or trailer */
+    uint64_t left;    /* of the current chunk */
+    size_t line_size; /* of the current size line or trailer */
     size_t trailer_size;
 };
 
 /* Decodes from `in`, appending payload to `out` (a caller's buffer with `out_max` room left); says how much was consumed and
- * produced. OK: the last chunk and the trailer are read. NOTHING: more needed. INVALID: bad framing (400). FULL: over out_max (413). */
-CHECKED enum status http_parse_chunks(struct http_chunks *chunks, struct bytes in, char *out, size_t out_max, size_t *ret_consumed,
-                                      size_t *ret_produced, struct why *why);
+ * produced. OK: the last chunk and the trailer are read. NOTHING: more needed. INVALID: bad framing (400). FULL: over out_max
+ * (413). */
+CHECKED enum status http_parse_chunks(struct http_chunks *chunks, struct bytes in, char *out, size_t out_max,
+                                      size_t *ret_consumed, size_t *ret_produced, struct why *why);
 
 /* First header of that name (case-insensitive), or BYTES_NONE. */
 struct bytes http_header(const struct http_head *head, const char *name);

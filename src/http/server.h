@@ -38,12 +38,12 @@ struct http_request {
     struct bytes body;
     struct arena *arena; /* lives until the reply is written */
     struct http_conn *conn;
-    atomic_bool gone;     /* the client left; whoever waits for it may stop */
+    atomic_bool gone; /* the client left; whoever waits for it may stop */
     bool peer_loopback;
-    char peer[64];        /* address without port, for rate limits and audit */
-    uint64_t number;      /* of this request in this process: request ids are made from it */
-    int64_t started_us;   /* loop time */
-    void *user;           /* the handler's own */
+    char peer[64];      /* address without port, for rate limits and audit */
+    uint64_t number;    /* of this request in this process: request ids are made from it */
+    int64_t started_us; /* loop time */
+    void *user;         /* the handler's own */
 };
 
 struct http_reply {
@@ -56,7 +56,7 @@ struct http_reply {
 };
 
 struct http_server_config {
-    const char *listen; /* "127.0.0.1:7363", "[::1]:0", "unix:/path" */
+    const char *listen;             /* "127.0.0.1:7363", "[::1]:0", "unix:/path" */
     const char *tls_cert, *tls_key; /* PEM files, both or none; TLS 1.2+ */
     struct http_limits limits;
     void (*handle)(struct http_request *request, void *user);
@@ -70,7 +70,8 @@ struct http_counts {
     _Atomic int64_t open;
 };
 
-/* Binds and listens (so that the port is known) but does not run yet. INVALID for a bad address, bad certificate; RETRY when in use. */
+/* Binds and listens (so that the port is known) but does not run yet. INVALID for a bad address, bad certificate; RETRY when in
+ * use. */
 CHECKED enum status http_server_open(const struct http_server_config *config, struct http_server **ret_server, struct why *why);
 
 /* "127.0.0.1:41873": the address that was bound. */
@@ -81,7 +82,8 @@ const struct http_counts *http_server_counts(const struct http_server *server);
 /* Runs the loop on the calling thread until http_server_stop(). */
 void http_server_run(struct http_server *server);
 
-/* From any thread or signal watcher: stop accepting, let running requests finish (at most `grace_us`), then http_server_run returns. */
+/* From any thread or signal watcher: stop accepting, let running requests finish (at most `grace_us`), then http_server_run
+ * returns. */
 void http_server_stop(struct http_server *server, int64_t grace_us);
 
 /* From any thread: calls `fn(arg)` on the loop soon, in order. Cheap when many are posted at once. */

@@ -4,9 +4,9 @@
 
 const char *const intent_state_names[] = {"pending", "claimed", "sent", "confirmed", "refused", "unknown", NULL};
 const char *const ledger_op_names[] = {"claim", "sent", "confirm", "fail", "extend", "release", "lapse", "expire", NULL};
-const char *const ledger_verdict_names[] = {"proceed", "replay",  "in_progress", "outcome_unknown", "key_reused",   "refused",
-                                            "expired", "done",    "fenced",      "differs",         "already_sent", "not_found",
-                                            NULL};
+const char *const ledger_verdict_names[] = {"proceed",      "replay",    "in_progress", "outcome_unknown", "key_reused",
+                                            "refused",      "expired",   "done",        "fenced",          "differs",
+                                            "already_sent", "not_found", NULL};
 
 #define BIT(state) (1u << (state))
 
@@ -22,7 +22,8 @@ static const unsigned allowed_moves[STATE_COUNT] = {
     [STATE_REFUSED] = 0,
 };
 
-void ledger_key_hash(struct bytes pepper, struct bytes space, struct bytes workflow, struct bytes key, uint8_t ret_h[KEY_HASH_SIZE])
+void ledger_key_hash(struct bytes pepper, struct bytes space, struct bytes workflow, struct bytes key,
+                     uint8_t ret_h[KEY_HASH_SIZE])
 {
     const struct bytes parts[] = {pepper, BYTES("semel-key-1"), space, workflow, key};
     struct hash hash = hash_parts(parts, sizeof parts / sizeof *parts);
@@ -67,7 +68,8 @@ static void write_column(struct json_out *out, const struct query_column *column
     json_text(out, (struct bytes){hex, 2 * bytes->len});
 }
 
-/* The columns that changed since the last row, by name, with their new values. `id`, `state` and `fence` have columns of their own. */
+/* The columns that changed since the last row, by name, with their new values. `id`, `state` and `fence` have columns of their
+ * own. */
 static struct bytes changes_of(struct intent *intent, struct arena *arena)
 {
     struct buf buf;
@@ -152,7 +154,8 @@ static void had_no_effect(struct intent *intent, bool all_attempts)
         intent->row.first_sent = intent->row.first_sent_run = 0;
 }
 
-/* How long ago it may first have left, by whichever clock says longer: this decides whether the destination may have forgotten our key. */
+/* How long ago it may first have left, by whichever clock says longer: this decides whether the destination may have forgotten
+ * our key. */
 static int64_t age_at_most(const struct ledger *ledger, const struct intent *intent)
 {
     int64_t wall = ledger->now.wall_us - intent->row.first_sent, run = ledger->now.run_us - intent->row.first_sent_run;
@@ -162,7 +165,8 @@ static int64_t age_at_most(const struct ledger *ledger, const struct intent *int
 /* The destination deduplicates on our key, and surely still remembers it: stop at two thirds of its window. */
 static bool retry_is_deduplicated(const struct ledger *ledger, const struct intent *intent)
 {
-    return intent->row.capability == CAPABILITY_IDEMPOTENT && (MUTANT(NO_WINDOW) || age_at_most(ledger, intent) < intent->row.window_us / 3 * 2);
+    return intent->row.capability == CAPABILITY_IDEMPOTENT &&
+           (MUTANT(NO_WINDOW) || age_at_most(ledger, intent) < intent->row.window_us / 3 * 2);
 }
 
 /* It may have happened. Who may act again is decided here and nowhere else. */
@@ -243,8 +247,8 @@ static void answer(struct ledger *ledger, const struct intent *intent, enum ledg
         ret->retry_after_us = intent->row.lease_until - ledger->now.run_us;
 }
 
-/* In shadow mode what would have been refused goes ahead, and the answer says what would have happened. Its fence is 0, which holds nothing:
- * whatever this caller says later is taken without touching the claim of the true holder. */
+/* In shadow mode what would have been refused goes ahead, and the answer says what would have happened. Its fence is 0, which
+ * holds nothing: whatever this caller says later is taken without touching the claim of the true holder. */
 static void let_through(enum ledger_verdict instead, int64_t lease_until_us, struct ledger_answer *ret)
 {
     ret->would = ret->verdict;
@@ -273,8 +277,8 @@ static void take_rules(struct intent *intent, const struct ledger_command *comma
     row->action = command->action;
 }
 
-/* A repetition that relies on the destination's memory must be over before that may end: it is given out within two thirds of the window, so its
- * lease may take the last third. */
+/* A repetition that relies on the destination's memory must be over before that may end: it is given out within two thirds of the
+ * window, so its lease may take the last third. */
 static int64_t lease_allowed(const struct row_intent *row, int64_t lease_us)
 {
     bool limited = row->capability == CAPABILITY_IDEMPOTENT && lease_us > row->window_us / 3 && !MUTANT(NO_WINDOW);
@@ -341,7 +345,8 @@ static void answer_reused(struct ledger *ledger, const struct intent *intent, co
 {
     answer(ledger, intent, VERDICT_KEY_REUSED, ret);
     struct why why;
-    if (fingerprint_differs(intent->row.fields, command->fingerprint.fields, ledger->arena, &ret->differs, &ret->differs_count, &why) != OK)
+    if (fingerprint_differs(intent->row.fields, command->fingerprint.fields, ledger->arena, &ret->differs, &ret->differs_count,
+                            &why) != OK)
         ledger->audit->failed = true;
 }
 
@@ -350,11 +355,13 @@ static bool may_repeat(const struct ledger *ledger, const struct intent *intent,
 {
     if (command->capability == CAPABILITY_NONE && (command->on_unknown == ON_UNKNOWN_RETRY || MUTANT(RETRY_AMBIGUOUS)))
         return true;
-    return command->capability == CAPABILITY_IDEMPOTENT && command->window_us >= intent->row.window_us && retry_is_deduplicated(ledger, intent);
+    return command->capability == CAPABILITY_IDEMPOTENT && command->window_us >= intent->row.window_us &&
+           retry_is_deduplicated(ledger, intent);
 }
 
 /* Nobody holds it. Before it is given out again: are there attempts left, and is a repetition still harmless? */
-static void claim_pending(struct ledger *ledger, struct intent *intent, const struct ledger_command *command, struct ledger_answer *ret)
+static void claim_pending(struct ledger *ledger, struct intent *intent, const struct ledger_command *command,
+                          struct ledger_answer *ret)
 {
     struct row_intent *row = &intent->row;
     if (may_be_lost(ledger, intent, command->capability)) {
@@ -383,7 +390,8 @@ static void claim_pending(struct ledger *ledger, struct intent *intent, const st
     answer(ledger, intent, VERDICT_REFUSED, ret);
 }
 
-static void claim_existing(struct ledger *ledger, struct intent *intent, const struct ledger_command *command, struct ledger_answer *ret)
+static void claim_existing(struct ledger *ledger, struct intent *intent, const struct ledger_command *command,
+                           struct ledger_answer *ret)
 {
     if (!same_contents(intent, command)) {
         answer_reused(ledger, intent, command, ret);
@@ -446,7 +454,8 @@ static void claim(struct ledger *ledger, struct intent *intent, const struct led
 
 /* ---- what a holder says ---- */
 
-static void say_sent(struct ledger *ledger, struct intent *intent, const struct ledger_command *command, struct ledger_answer *ret)
+static void say_sent(struct ledger *ledger, struct intent *intent, const struct ledger_command *command,
+                     struct ledger_answer *ret)
 {
     int64_t state = intent->row.state;
     if (state != STATE_CLAIMED && state != STATE_SENT) {
@@ -463,7 +472,8 @@ static void say_sent(struct ledger *ledger, struct intent *intent, const struct 
     ret->again = again;
 }
 
-static void say_confirm(struct ledger *ledger, struct intent *intent, const struct ledger_command *command, struct ledger_answer *ret)
+static void say_confirm(struct ledger *ledger, struct intent *intent, const struct ledger_command *command,
+                        struct ledger_answer *ret)
 {
     if (intent->row.state == STATE_CONFIRMED && MUTANT(LOSE_RESULT)) {
         intent->result = command->result;
@@ -503,7 +513,8 @@ static void fail_without_effect(struct ledger *ledger, struct intent *intent, co
         intent_move(ledger, intent, STATE_REFUSED, command, "no_effect_final");
 }
 
-static void say_fail(struct ledger *ledger, struct intent *intent, const struct ledger_command *command, struct ledger_answer *ret)
+static void say_fail(struct ledger *ledger, struct intent *intent, const struct ledger_command *command,
+                     struct ledger_answer *ret)
 {
     int64_t state = intent->row.state;
     if (state == STATE_CONFIRMED) {
@@ -526,10 +537,12 @@ static void say_fail(struct ledger *ledger, struct intent *intent, const struct 
     answer(ledger, intent, VERDICT_DONE, ret);
 }
 
-static void say_extend(struct ledger *ledger, struct intent *intent, const struct ledger_command *command, struct ledger_answer *ret)
+static void say_extend(struct ledger *ledger, struct intent *intent, const struct ledger_command *command,
+                       struct ledger_answer *ret)
 {
     /* A repetition is not carried past the destination's memory by heartbeats: its lease ends, and then it is unknown. */
-    bool too_late = intent->row.ambiguous != 0 && intent->row.capability == CAPABILITY_IDEMPOTENT && !retry_is_deduplicated(ledger, intent);
+    bool too_late =
+        intent->row.ambiguous != 0 && intent->row.capability == CAPABILITY_IDEMPOTENT && !retry_is_deduplicated(ledger, intent);
     if (!is_held(intent->row.state) || too_late) {
         answer(ledger, intent, VERDICT_FENCED, ret);
         return;
@@ -540,7 +553,8 @@ static void say_extend(struct ledger *ledger, struct intent *intent, const struc
     answer(ledger, intent, VERDICT_DONE, ret);
 }
 
-static void say_release(struct ledger *ledger, struct intent *intent, const struct ledger_command *command, struct ledger_answer *ret)
+static void say_release(struct ledger *ledger, struct intent *intent, const struct ledger_command *command,
+                        struct ledger_answer *ret)
 {
     int64_t state = intent->row.state;
     if (state == STATE_PENDING) {
@@ -561,8 +575,10 @@ static void say_release(struct ledger *ledger, struct intent *intent, const stru
     answer(ledger, intent, VERDICT_DONE, ret);
 }
 
-/* After a loss this holder may not be the last one: what it says can settle that it happened, but free nothing and begin nothing. */
-static void lost_holder_says(struct ledger *ledger, struct intent *intent, const struct ledger_command *command, struct ledger_answer *ret)
+/* After a loss this holder may not be the last one: what it says can settle that it happened, but free nothing and begin nothing.
+ */
+static void lost_holder_says(struct ledger *ledger, struct intent *intent, const struct ledger_command *command,
+                             struct ledger_answer *ret)
 {
     bool begins = command->op == OP_SENT || command->op == OP_EXTEND;
     bool settled = intent->row.state == STATE_CONFIRMED || intent->row.state == STATE_REFUSED;
@@ -573,16 +589,19 @@ static void lost_holder_says(struct ledger *ledger, struct intent *intent, const
     ret->again = held;
 }
 
-static void holder_says(struct ledger *ledger, struct intent *intent, const struct ledger_command *command, struct ledger_answer *ret)
+static void holder_says(struct ledger *ledger, struct intent *intent, const struct ledger_command *command,
+                        struct ledger_answer *ret)
 {
     static void (*const says[])(struct ledger *, struct intent *, const struct ledger_command *, struct ledger_answer *) = {
-        [OP_SENT] = say_sent, [OP_CONFIRM] = say_confirm, [OP_FAIL] = say_fail, [OP_EXTEND] = say_extend, [OP_RELEASE] = say_release,
+        [OP_SENT] = say_sent,     [OP_CONFIRM] = say_confirm, [OP_FAIL] = say_fail,
+        [OP_EXTEND] = say_extend, [OP_RELEASE] = say_release,
     };
     if (!intent->exists || !bytes_eq(intent->row.space, command->space)) {
         *ret = (struct ledger_answer){.verdict = VERDICT_NOT_FOUND, .would = VERDICT_NOT_FOUND};
         return;
     }
-    bool lost = may_be_lost(ledger, intent, (enum capability)intent->row.capability) && command->op != OP_CONFIRM && !command->all_attempts;
+    bool lost = may_be_lost(ledger, intent, (enum capability)intent->row.capability) && command->op != OP_CONFIRM &&
+                !command->all_attempts;
     if (command->fence != intent->row.fence && !MUTANT(NO_FENCE))
         answer(ledger, intent, VERDICT_FENCED, ret);
     else if (lost)
@@ -611,7 +630,8 @@ static void expire(struct ledger *ledger, struct intent *intent, const struct le
     record(ledger, intent, command, "kept_long_enough");
 }
 
-void ledger_apply(struct ledger *ledger, struct intent *intent, const struct ledger_command *command, struct ledger_answer *ret_answer)
+void ledger_apply(struct ledger *ledger, struct intent *intent, const struct ledger_command *command,
+                  struct ledger_answer *ret_answer)
 {
     lapse_if_due(ledger, intent, command);
     if (command->op == OP_CLAIM)

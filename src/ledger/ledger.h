@@ -1,5 +1,6 @@
 /*
- * ledger: does a thing once. An intent is named by (space, workflow, key); the ledger gives it one holder at a time, one result, and an honest `unknown`.
+ * ledger: does a thing once. An intent is named by (space, workflow, key); the ledger gives it one holder at a time, one result,
+ * and an honest `unknown`.
  *
  *                claim                     sent                    confirm
  *   (none) ─────────────────► CLAIMED ─────────────────► SENT ─────────────────► CONFIRMED
@@ -8,7 +9,8 @@
  *             PENDING ◄──────────┴─────────────────────────┼────────────────────────┤
  *                ▲                                         │ lapse, fail(unknown)   └──► PENDING
  *                └──── the destination deduplicates, ──────┤
- *                      or on_unknown: retry                └──► UNKNOWN ── confirm / fail(none) with the same fence ──► CONFIRMED / PENDING / REFUSED
+ *                      or on_unknown: retry                └──► UNKNOWN ── confirm / fail(none) with the same fence ──► CONFIRMED
+ * / PENDING / REFUSED
  *
  *   PENDING   nobody works on it           CONFIRMED  it happened; the result is kept
  *   CLAIMED   held; nothing has left       REFUSED    it did not and will not happen
@@ -17,14 +19,17 @@
  * Rules:
  *  - SENT is durable before the holder acts. A claim without `two_phase` counts as sent from the start.
  *  - The fence grows by one with each claim; every later call carries it, and one that is not the current fence changes nothing.
- *  - A lease that ran out before SENT is safely given to the next; one that ran out after it is ambiguous and never given on silently.
+ *  - A lease that ran out before SENT is safely given to the next; one that ran out after it is ambiguous and never given on
+ * silently.
  *  - The same key with other contents is refused and names the fields.
  *  - CONFIRMED, REFUSED and skipped UNKNOWN expire after `keep` to a tombstone; nothing else ever does.
- *  - In quarantine a key that is absent, or was last touched before the loss, is not given out unless its destination deduplicates: it is UNKNOWN.
+ *  - In quarantine a key that is absent, or was last touched before the loss, is not given out unless its destination
+ * deduplicates: it is UNKNOWN.
  *  - Each move is one row in the audit, with the columns it changed, in the same transaction.
  *
- * This file is pure: it works on intents that were loaded and says what to write. It is called by the engine's batch (engine/batch.c), one
- * thread, which loads before and saves after; nothing else writes the tables `intent`, `body` and `tombstone`.
+ * This file is pure: it works on intents that were loaded and says what to write. It is called by the engine's batch
+ * (engine/batch.c), one thread, which loads before and saves after; nothing else writes the tables `intent`, `body` and
+ * `tombstone`.
  */
 #ifndef SEMEL_LEDGER_LEDGER_H
 #define SEMEL_LEDGER_LEDGER_H
@@ -52,18 +57,18 @@ struct ledger_now {
 /* An intent in memory during one batch. */
 struct intent {
     struct row_intent row;
-    struct row_intent before;   /* as of the last audit row: the next one says what changed since */
+    struct row_intent before; /* as of the last audit row: the next one says what changed since */
     uint8_t h[KEY_HASH_SIZE];
-    bool exists;                /* it is in the table, or will be after this batch */
-    bool fresh;                 /* to be inserted */
-    bool dirty;                 /* to be updated */
-    bool drop;                  /* to be deleted, leaving a tombstone */
-    bool buried;                /* only a tombstone is left of it */
+    bool exists; /* it is in the table, or will be after this batch */
+    bool fresh;  /* to be inserted */
+    bool dirty;  /* to be updated */
+    bool drop;   /* to be deleted, leaving a tombstone */
+    bool buried; /* only a tombstone is left of it */
     int64_t buried_settled;
     int64_t buried_state;
-    struct bytes result;        /* the result's bytes, when loaded or just confirmed */
-    int64_t result_new;         /* the body id to be inserted with `result`, 0 for none */
-    struct intent *next;        /* in the batch's table */
+    struct bytes result; /* the result's bytes, when loaded or just confirmed */
+    int64_t result_new;  /* the body id to be inserted with `result`, 0 for none */
+    struct intent *next; /* in the batch's table */
 };
 
 enum ledger_op { OP_CLAIM, OP_SENT, OP_CONFIRM, OP_FAIL, OP_EXTEND, OP_RELEASE, OP_LAPSE, OP_EXPIRE };
@@ -116,13 +121,13 @@ struct ledger_answer {
     bool again;                /* the call was a repetition and changed nothing */
     int64_t intent, fence;
     enum intent_state state;
-    int64_t lease_until_us;    /* wall */
-    int64_t retry_after_us;    /* IN_PROGRESS: until the lease ends */
-    int64_t settled_us;        /* wall; when it was confirmed or refused */
-    int64_t expires_us;        /* wall, roughly; 0 for never */
+    int64_t lease_until_us; /* wall */
+    int64_t retry_after_us; /* IN_PROGRESS: until the lease ends */
+    int64_t settled_us;     /* wall; when it was confirmed or refused */
+    int64_t expires_us;     /* wall, roughly; 0 for never */
     struct bytes result, error, key, workflow;
     char downstream[DOWNSTREAM_KEY_SIZE + 1]; /* PROCEED: the key for the destination, the same for every attempt */
-    struct bytes *differs;     /* KEY_REUSED: names of fields */
+    struct bytes *differs;                    /* KEY_REUSED: names of fields */
     size_t differs_count;
 };
 
@@ -137,11 +142,13 @@ struct ledger {
 };
 
 /* The identity of an intent, 16 bytes of SHA-256 over the length-prefixed parts, peppered per installation. */
-void ledger_key_hash(struct bytes pepper, struct bytes space, struct bytes workflow, struct bytes key, uint8_t ret_h[KEY_HASH_SIZE]);
+void ledger_key_hash(struct bytes pepper, struct bytes space, struct bytes workflow, struct bytes key,
+                     uint8_t ret_h[KEY_HASH_SIZE]);
 
-/* Decides one command on its intent, which is changed in memory; transitions are added to the audit batch. Never fails: when memory ends,
- * audit->failed is set and the batch must not be committed. */
-void ledger_apply(struct ledger *ledger, struct intent *intent, const struct ledger_command *command, struct ledger_answer *ret_answer);
+/* Decides one command on its intent, which is changed in memory; transitions are added to the audit batch. Never fails: when
+ * memory ends, audit->failed is set and the batch must not be committed. */
+void ledger_apply(struct ledger *ledger, struct intent *intent, const struct ledger_command *command,
+                  struct ledger_answer *ret_answer);
 
 /* True when answering the claim from a plain read is safe: a settled intent cannot change any more. */
 bool ledger_is_settled(const struct intent *intent);
@@ -152,10 +159,11 @@ bool ledger_is_settled(const struct intent *intent);
 CHECKED enum status intent_take(struct intent *intent, const struct row_intent *row, struct arena *arena, struct why *why);
 
 /* Writes fresh, changed and dropped intents and new bodies. CONFLICT when another node inserted one of them first. */
-CHECKED enum status intents_save(struct store *store, struct intent *const *intents, size_t count, struct arena *arena, int64_t run_us,
-                                 struct why *why);
+CHECKED enum status intents_save(struct store *store, struct intent *const *intents, size_t count, struct arena *arena,
+                                 int64_t run_us, struct why *why);
 
 /* Folds one audit row into an intent: the log alone rebuilds the ledger. */
-CHECKED enum status intent_fold(struct row_intent *intent, const struct row_decision *decision, struct arena *arena, struct why *why);
+CHECKED enum status intent_fold(struct row_intent *intent, const struct row_decision *decision, struct arena *arena,
+                                struct why *why);
 
 #endif

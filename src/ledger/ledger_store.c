@@ -70,7 +70,8 @@ static int by_hash(const void *a, const void *b)
     return bytes_cmp(((const struct row_intent *)a)->h, ((const struct row_intent *)b)->h);
 }
 
-static enum status save_fresh(struct store *store, struct intent *const *intents, size_t count, struct arena *arena, struct why *why)
+static enum status save_fresh(struct store *store, struct intent *const *intents, size_t count, struct arena *arena,
+                              struct why *why)
 {
     struct row_intent *rows = arena_zalloc(arena, count, sizeof *rows);
     if (rows == NULL)
@@ -85,7 +86,8 @@ static enum status save_fresh(struct store *store, struct intent *const *intents
     return store_run(store, &INTENT_ADD, rows, n, NULL, NULL, NULL, why);
 }
 
-static enum status save_changed(struct store *store, struct intent *const *intents, size_t count, struct arena *arena, struct why *why)
+static enum status save_changed(struct store *store, struct intent *const *intents, size_t count, struct arena *arena,
+                                struct why *why)
 {
     struct row_intent_change *rows = arena_zalloc(arena, count, sizeof *rows);
     if (rows == NULL)
@@ -97,7 +99,8 @@ static enum status save_changed(struct store *store, struct intent *const *inten
     return store_run(store, &INTENT_CHANGE, rows, n, NULL, NULL, NULL, why);
 }
 
-static enum status save_bodies(struct store *store, struct intent *const *intents, size_t count, struct arena *arena, struct why *why)
+static enum status save_bodies(struct store *store, struct intent *const *intents, size_t count, struct arena *arena,
+                               struct why *why)
 {
     struct q_body_add *rows = arena_zalloc(arena, count, sizeof *rows);
     if (rows == NULL)
@@ -109,8 +112,8 @@ static enum status save_bodies(struct store *store, struct intent *const *intent
     return store_run(store, &BODY_ADD, rows, n, NULL, NULL, NULL, why);
 }
 
-static enum status save_dropped(struct store *store, struct intent *const *intents, size_t count, struct arena *arena, int64_t run_us,
-                                struct why *why)
+static enum status save_dropped(struct store *store, struct intent *const *intents, size_t count, struct arena *arena,
+                                int64_t run_us, struct why *why)
 {
     struct q_intent_drop *drops = arena_zalloc(arena, count, sizeof *drops);
     struct q_body_drop *bodies = arena_zalloc(arena, count, sizeof *bodies);

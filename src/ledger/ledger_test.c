@@ -13,7 +13,8 @@ static void claim(struct house *house, struct engine_command *command, enum ledg
     CHECK_INT(command->answer.verdict, want);
 }
 
-static struct engine_command say(struct house *house, enum ledger_op op, const struct engine_command *claimed, enum ledger_verdict want)
+static struct engine_command say(struct house *house, enum ledger_op op, const struct engine_command *claimed,
+                                 enum ledger_verdict want)
 {
     struct engine_command command = house_say(op, claimed);
     house_run(house, &command);

@@ -16,8 +16,8 @@ static struct bytes unhex(struct bytes hex, struct arena *arena)
     return (struct bytes){at, hex.len / 2};
 }
 
-static enum status set_column(struct row_intent *intent, const struct query_column *column, const struct json *value, struct arena *arena,
-                              struct why *why)
+static enum status set_column(struct row_intent *intent, const struct query_column *column, const struct json *value,
+                              struct arena *arena, struct why *why)
 {
     char *at = (char *)intent + column->offset;
     if (column->type == COLUMN_INT) {

@@ -38,8 +38,9 @@ const struct policy_setting policy_settings[] = {
                             "What to do when nobody can tell whether it happened: hold for a person, retry or skip."},
     [SETTING_TWO_PHASE] = {"two_phase", POLICY_SWITCH, POLICY_WORKFLOW, "false", 0, 0, NULL, "true",
                            "true: a claim counts as not yet sent until its holder says so."},
-    [SETTING_ATTEMPTS] = {"attempts", POLICY_INTEGER, POLICY_WORKFLOW, "10", 1, 1000, NULL, "10",
-                          "How many claims an intent gets; then it is refused, or unknown if one of them may have had an effect."},
+    [SETTING_ATTEMPTS] =
+        {"attempts", POLICY_INTEGER, POLICY_WORKFLOW, "10", 1, 1000, NULL, "10",
+         "How many claims an intent gets; then it is refused, or unknown if one of them may have had an effect."},
 };
 
 const size_t policy_setting_count = SETTING_COUNT;

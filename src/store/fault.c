@@ -55,8 +55,8 @@ static void fault_rollback(struct store *store)
     store_rollback(of(store)->inner);
 }
 
-static enum status fault_run(struct store *store, const struct query *query, const void *params, size_t count, store_row_fn *on_row,
-                             void *ctx, int64_t *ret_changed, struct why *why)
+static enum status fault_run(struct store *store, const struct query *query, const void *params, size_t count,
+                             store_row_fn *on_row, void *ctx, int64_t *ret_changed, struct why *why)
 {
     struct fault_store *self = of(store);
     if (strikes(self->fault, false))

@@ -260,8 +260,8 @@ static enum status run_once(struct postgres_store *postgres, const struct query 
     return status;
 }
 
-static enum status postgres_run(struct store *store, const struct query *query, const void *params, size_t count, store_row_fn *on_row,
-                                void *ctx, int64_t *ret_changed, struct why *why)
+static enum status postgres_run(struct store *store, const struct query *query, const void *params, size_t count,
+                                store_row_fn *on_row, void *ctx, int64_t *ret_changed, struct why *why)
 {
     struct postgres_store *postgres = of(store);
     ASSERT(query->param_count <= PARAMS_MAX);
@@ -292,7 +292,8 @@ static const struct store_ops postgres_ops = {
 
 static enum status connect_to(struct postgres_store *postgres, const char *url, struct why *why)
 {
-    const char *names[] = {"connect_timeout", "keepalives_idle", "tcp_user_timeout", "application_name", "client_encoding", "dbname", NULL};
+    const char *names[] = {
+        "connect_timeout", "keepalives_idle", "tcp_user_timeout", "application_name", "client_encoding", "dbname", NULL};
     const char *values[] = {"5", "10", "15000", "semel", "UTF8", url, NULL};
     postgres->conn = PQconnectdbParams(names, values, 1);
     if (PQstatus(postgres->conn) == CONNECTION_OK)
@@ -306,11 +307,16 @@ static enum status connect_to(struct postgres_store *postgres, const char *url, 
 /* Durable commits, our own schema, and plans that never scan: every statement of the writer has an index. */
 static enum status configure(struct postgres_store *postgres, enum store_access access, struct why *why)
 {
-    TRY(execute(postgres, "SET search_path = semel; SET synchronous_commit = on; SET lock_timeout = '10s'; SET client_min_messages = warning", why));
+    TRY(execute(
+        postgres,
+        "SET search_path = semel; SET synchronous_commit = on; SET lock_timeout = '10s'; SET client_min_messages = warning",
+        why));
     if (access == STORE_READ)
         return execute(postgres, "SET default_transaction_read_only = on; SET statement_timeout = '10s'", why);
-    return execute(postgres, "SET enable_seqscan = off; SET plan_cache_mode = force_generic_plan; SET idle_in_transaction_session_timeout = '60s'",
-                   why);
+    return execute(
+        postgres,
+        "SET enable_seqscan = off; SET plan_cache_mode = force_generic_plan; SET idle_in_transaction_session_timeout = '60s'",
+        why);
 }
 
 static enum status try_lane(struct postgres_store *postgres, int lane, bool *ret_taken, struct why *why)
@@ -325,8 +331,9 @@ static enum status try_lane(struct postgres_store *postgres, int lane, bool *ret
     return OK;
 }
 
-/* A lane is one writer's hash chain; its lock lives as long as the connection, so whoever has it knows that no earlier writer of this
- * lane can still commit. A new writer begins its search at a place of its own, so that a writer which lost its connection finds its lane free. */
+/* A lane is one writer's hash chain; its lock lives as long as the connection, so whoever has it knows that no earlier writer of
+ * this lane can still commit. A new writer begins its search at a place of its own, so that a writer which lost its connection
+ * finds its lane free. */
 static enum status take_lane(struct postgres_store *postgres, int wanted, int *ret_lane, struct why *why)
 {
     int first = wanted >= 0 ? wanted : PQbackendPID(postgres->conn) % ID_LANES, tries = wanted >= 0 ? 1 : ID_LANES;

@@ -81,7 +81,8 @@ static enum status execute(struct sqlite_store *sqlite, const char *sql, struct 
     return OK;
 }
 
-/* BEGIN, COMMIT and ROLLBACK are prepared when the database is opened: they come with every batch, and rolling back must not need memory. */
+/* BEGIN, COMMIT and ROLLBACK are prepared when the database is opened: they come with every batch, and rolling back must not need
+ * memory. */
 static enum status prepare_controls(struct sqlite_store *sqlite, struct why *why)
 {
     const struct {
@@ -89,7 +90,8 @@ static enum status prepare_controls(struct sqlite_store *sqlite, struct why *why
         const char *sql;
     } controls[] = {{&sqlite->begin, "BEGIN"}, {&sqlite->commit, "COMMIT"}, {&sqlite->rollback, "ROLLBACK"}};
     for (size_t i = 0; i < sizeof controls / sizeof *controls; i++)
-        if (sqlite3_prepare_v3(sqlite->db, controls[i].sql, -1, SQLITE_PREPARE_PERSISTENT, controls[i].statement, NULL) != SQLITE_OK)
+        if (sqlite3_prepare_v3(sqlite->db, controls[i].sql, -1, SQLITE_PREPARE_PERSISTENT, controls[i].statement, NULL) !=
+            SQLITE_OK)
             return fail(sqlite, controls[i].sql, why);
     return OK;
 }
@@ -121,7 +123,6 @@ static enum status sqlite_commit(struct store *store, struct why *why)
     return control(of(store), of(store)->commit, why);
 }
 
-
 static enum status sqlite_script(struct store *store, const char *text, struct why *why)
 {
     if (sqlite3_exec(of(store)->db, text, NULL, NULL, NULL) != SQLITE_OK)
@@ -152,8 +153,8 @@ static void read_one(sqlite3_stmt *statement, int position, const struct query_c
         *bytes = BYTES_NONE;
         return;
     }
-    const void *at =
-        column->type == COLUMN_TEXT ? (const void *)sqlite3_column_text(statement, position) : sqlite3_column_blob(statement, position);
+    const void *at = column->type == COLUMN_TEXT ? (const void *)sqlite3_column_text(statement, position)
+                                                 : sqlite3_column_blob(statement, position);
     *bytes = (struct bytes){at != NULL ? at : "", (size_t)sqlite3_column_bytes(statement, position)};
 }
 
@@ -167,8 +168,8 @@ static enum status prepared(struct sqlite_store *sqlite, const struct query *que
     return OK;
 }
 
-static enum status step_rows(struct sqlite_store *sqlite, const struct query *query, sqlite3_stmt *statement, store_row_fn *on_row,
-                             void *ctx, struct why *why)
+static enum status step_rows(struct sqlite_store *sqlite, const struct query *query, sqlite3_stmt *statement,
+                             store_row_fn *on_row, void *ctx, struct why *why)
 {
     _Alignas(16) char row[ROW_SIZE_MAX];
     for (;;) {
@@ -196,8 +197,8 @@ static enum status run_one(struct sqlite_store *sqlite, const struct query *quer
     return status;
 }
 
-static enum status sqlite_run(struct store *store, const struct query *query, const void *params, size_t count, store_row_fn *on_row,
-                              void *ctx, int64_t *ret_changed, struct why *why)
+static enum status sqlite_run(struct store *store, const struct query *query, const void *params, size_t count,
+                              store_row_fn *on_row, void *ctx, int64_t *ret_changed, struct why *why)
 {
     struct sqlite_store *sqlite = of(store);
     ASSERT(query->row_size <= ROW_SIZE_MAX);
@@ -238,7 +239,6 @@ void store_setup(void)
     sqlite3_initialize();
 }
 
-
 static enum status take_lock(const char *dir, int *ret_fd, struct why *why)
 {
     char path[4096];
@@ -252,7 +252,8 @@ static enum status take_lock(const char *dir, int *ret_fd, struct why *why)
         pid[got > 0 ? got : 1] = '\0';
         pid[strcspn(pid, "\n")] = '\0';
         close(fd);
-        return why_set(why, CONFLICT, "another semel (process %s) is using %s: stop it, or choose another --data directory", pid, dir);
+        return why_set(why, CONFLICT, "another semel (process %s) is using %s: stop it, or choose another --data directory", pid,
+                       dir);
     }
     char pid[32];
     int len = snprintf(pid, sizeof pid, "%d\n", (int)getpid());
@@ -262,8 +263,9 @@ static enum status take_lock(const char *dir, int *ret_fd, struct why *why)
     return OK;
 }
 
-/* Boot step 0. If the last process died of a failed fsync, the page cache may show log pages that the disk does not have. Writing them
- * again makes them dirty, and this fsync tells the truth. It goes through SQLite's own file layer, so that a simulated disk sees it too. */
+/* Boot step 0. If the last process died of a failed fsync, the page cache may show log pages that the disk does not have. Writing
+ * them again makes them dirty, and this fsync tells the truth. It goes through SQLite's own file layer, so that a simulated disk
+ * sees it too. */
 static enum status rewrite_pages(sqlite3_file *file, struct why *why)
 {
     static _Thread_local char block[1 << 16];
@@ -332,7 +334,8 @@ static enum status check_small(struct sqlite_store *sqlite, struct why *why)
     return damage.text[0] != '\0' ? why_set(why, BROKEN, "%s", damage.text) : fail(sqlite, "quick_check", why);
 }
 
-static enum status configure(struct sqlite_store *sqlite, enum store_access access, const struct store_sqlite_file *file, struct why *why)
+static enum status configure(struct sqlite_store *sqlite, enum store_access access, const struct store_sqlite_file *file,
+                             struct why *why)
 {
     sqlite3_extended_result_codes(sqlite->db, 1);
     sqlite3_busy_timeout(sqlite->db, 5000);
@@ -353,7 +356,8 @@ static enum status configure(struct sqlite_store *sqlite, enum store_access acce
     return execute(sqlite, "PRAGMA secure_delete=OFF", why);
 }
 
-static enum status open_database(struct sqlite_store *sqlite, const struct store_sqlite_file *file, enum store_access access, struct why *why)
+static enum status open_database(struct sqlite_store *sqlite, const struct store_sqlite_file *file, enum store_access access,
+                                 struct why *why)
 {
     char wal[4096];
     snprintf(wal, sizeof wal, "%s-wal", file->path);
@@ -371,7 +375,8 @@ static enum status open_database(struct sqlite_store *sqlite, const struct store
     return unclean ? check_small(sqlite, why) : OK;
 }
 
-enum status store_open_sqlite_file(const struct store_sqlite_file *file, enum store_access access, struct store **ret_store, struct why *why)
+enum status store_open_sqlite_file(const struct store_sqlite_file *file, enum store_access access, struct store **ret_store,
+                                   struct why *why)
 {
     struct sqlite_store *sqlite = calloc(1, sizeof *sqlite);
     if (sqlite == NULL)

@@ -67,8 +67,8 @@ static void none_drop(struct store *store)
     (void)store;
 }
 
-static enum status none_run(struct store *store, const struct query *query, const void *params, size_t count, store_row_fn *on_row,
-                            void *ctx, int64_t *ret_changed, struct why *why)
+static enum status none_run(struct store *store, const struct query *query, const void *params, size_t count,
+                            store_row_fn *on_row, void *ctx, int64_t *ret_changed, struct why *why)
 {
     (void)query, (void)params, (void)count, (void)on_row, (void)ctx, (void)ret_changed;
     return none_act(store, why);

@@ -1,12 +1,14 @@
 /*
  * store: SQLite and PostgreSQL behind one small table of functions, at the level of statements. Domain logic exists once, above.
  *
- * A query is a named text from a `.sql` file beside the code that uses it; the build turns each into a `struct query` and a struct for
- * its parameters and its rows (see tools/queries.py), so that a missing column is a compile error. Parameters are an array of such structs:
- * SQLite runs the statement once per struct, PostgreSQL takes all of them as arrays in one round trip where the text is written for it.
+ * A query is a named text from a `.sql` file beside the code that uses it; the build turns each into a `struct query` and a
+ * struct for its parameters and its rows (see tools/queries.py), so that a missing column is a compile error. Parameters are an
+ * array of such structs: SQLite runs the statement once per struct, PostgreSQL takes all of them as arrays in one round trip
+ * where the text is written for it.
  *
- * Promises: COMMIT returned OK ⇒ durable (SQLite: WAL and synchronous=FULL; PostgreSQL: synchronous_commit=on). UNKNOWN ⇒ the COMMIT may have
- * happened. A failed fsync stops the process: what the kernel still holds cannot be trusted. A connection belongs to one thread at a time.
+ * Promises: COMMIT returned OK ⇒ durable (SQLite: WAL and synchronous=FULL; PostgreSQL: synchronous_commit=on). UNKNOWN ⇒ the
+ * COMMIT may have happened. A failed fsync stops the process: what the kernel still holds cannot be trusted. A connection belongs
+ * to one thread at a time.
  */
 #ifndef SEMEL_STORE_STORE_H
 #define SEMEL_STORE_STORE_H
@@ -76,17 +78,17 @@ void store_setup(void);
 /* One database file on a file layer of SQLite's. */
 struct store_sqlite_file {
     const char *path;
-    const char *vfs; /* NULL for the system's */
-    bool exclusive;  /* nobody else will ever open it: needs no shared memory, which a simulated disk does not have */
+    const char *vfs;      /* NULL for the system's */
+    bool exclusive;       /* nobody else will ever open it: needs no shared memory, which a simulated disk does not have */
     int checkpoint_pages; /* 0 for the default */
 };
-CHECKED enum status store_open_sqlite_file(const struct store_sqlite_file *file, enum store_access access, struct store **ret_store,
-                                           struct why *why);
+CHECKED enum status store_open_sqlite_file(const struct store_sqlite_file *file, enum store_access access,
+                                           struct store **ret_store, struct why *why);
 
 /* A connection; `lane` is taken with an advisory lock for as long as it lives (-1 for any free one, `ret_lane` says which);
  * STORE_READ takes none. RETRY when the server cannot be reached. */
-CHECKED enum status store_open_postgres(const char *url, enum store_access access, int lane, struct store **ret_store, int *ret_lane,
-                                        struct why *why);
+CHECKED enum status store_open_postgres(const char *url, enum store_access access, int lane, struct store **ret_store,
+                                        int *ret_lane, struct why *why);
 
 /* A stand-in for a connection that could not be made: every call is RETRY, `lost` is set. */
 struct store *store_none(void);
@@ -95,9 +97,10 @@ CHECKED enum status store_begin(struct store *store, struct why *why);
 CHECKED enum status store_commit(struct store *store, struct why *why);
 void store_rollback(struct store *store);
 
-/* Runs `query` for `count` parameter structs (NULL and 0 for a query without parameters: it runs once). `on_row`, `ret_changed` may be NULL. */
-CHECKED enum status store_run(struct store *store, const struct query *query, const void *params, size_t count, store_row_fn *on_row,
-                              void *ctx, int64_t *ret_changed, struct why *why);
+/* Runs `query` for `count` parameter structs (NULL and 0 for a query without parameters: it runs once). `on_row`, `ret_changed`
+ * may be NULL. */
+CHECKED enum status store_run(struct store *store, const struct query *query, const void *params, size_t count,
+                              store_row_fn *on_row, void *ctx, int64_t *ret_changed, struct why *why);
 
 CHECKED enum status store_script(struct store *store, const char *text, struct why *why);
 void store_close(struct store *store);
@@ -114,11 +117,11 @@ bool store_reserve_refill(const char *dir);
 
 /* Wraps a store so that tests can make the n-th operation fail. */
 struct store_fault {
-    int64_t countdown;     /* the operation that fails: 1 is the next; 0 never */
-    enum status status;    /* with which status */
-    bool after;            /* the operation is done first, then reported as failed (a lost reply) */
-    bool commit_only;      /* count only commits */
-    int64_t operations;    /* how many were seen */
+    int64_t countdown;  /* the operation that fails: 1 is the next; 0 never */
+    enum status status; /* with which status */
+    bool after;         /* the operation is done first, then reported as failed (a lost reply) */
+    bool commit_only;   /* count only commits */
+    int64_t operations; /* how many were seen */
 };
 struct store *store_wrap_fault(struct store *inner, struct store_fault *fault);
 

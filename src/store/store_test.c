@@ -163,11 +163,31 @@ TEST_BOTH(every_query_can_be_prepared)
 {
     struct store *store = open_store(storage);
     struct why why;
-    static const struct query *const all[] = {&INTENT_LOOK, &INTENT_LOOK_ID, &INTENT_LOCK, &INTENT_LAPSED, &INTENT_EXPIRED, &INTENT_GET,
-                                              &INTENT_BY_KEY, &INTENT_LIST, &INTENT_LIST_WORKFLOW, &INTENT_LIST_OPEN,
-                                              &INTENT_LIST_CONFIRMED, &INTENT_LIST_WORKFLOW_STATE, &BODY_GET, &BODY_DROP,
-                                              &TOMBSTONE_GET, &TOMBSTONE_DROP, &INTENT_DROP, &LANE_GET, &LANE_LIST, &DECISION_LIST,
-                                              &DECISION_LIST_INTENT, &DECISION_CHAIN, &POLICY_LATEST, &TOKEN_LIST, &META_GET};
+    static const struct query *const all[] = {&INTENT_LOOK,
+                                              &INTENT_LOOK_ID,
+                                              &INTENT_LOCK,
+                                              &INTENT_LAPSED,
+                                              &INTENT_EXPIRED,
+                                              &INTENT_GET,
+                                              &INTENT_BY_KEY,
+                                              &INTENT_LIST,
+                                              &INTENT_LIST_WORKFLOW,
+                                              &INTENT_LIST_OPEN,
+                                              &INTENT_LIST_CONFIRMED,
+                                              &INTENT_LIST_WORKFLOW_STATE,
+                                              &BODY_GET,
+                                              &BODY_DROP,
+                                              &TOMBSTONE_GET,
+                                              &TOMBSTONE_DROP,
+                                              &INTENT_DROP,
+                                              &LANE_GET,
+                                              &LANE_LIST,
+                                              &DECISION_LIST,
+                                              &DECISION_LIST_INTENT,
+                                              &DECISION_CHAIN,
+                                              &POLICY_LATEST,
+                                              &TOKEN_LIST,
+                                              &META_GET};
     _Alignas(16) static char zeros[4096];
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         enum status status = store_run(store, all[i], all[i]->param_count > 0 ? zeros : NULL, 1, NULL, NULL, NULL, &why);

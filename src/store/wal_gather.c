@@ -17,7 +17,7 @@ struct gather {
     sqlite3_file base; /* first: SQLite sees this */
     char *buffer;      /* what was written and not yet handed down … */
     size_t len;
-    sqlite3_int64 at;  /* … and where it belongs */
+    sqlite3_int64 at;   /* … and where it belongs */
     sqlite3_int64 size; /* of the file below */
     sqlite3_file *inner;
 };

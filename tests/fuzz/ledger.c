@@ -237,10 +237,10 @@ FUZZ_TARGET(ledger)(const uint8_t *data, size_t size)
     id_init(&world.ids, 0, 0);
     audit_batch_init(&world.audit, &world.arena);
     world.ledger = (struct ledger){.now = {1000 * WHEN_DAY + 20000 * WHEN_DAY, WHEN_SECOND},
-                                  .epoch = 1,
-                                  .arena = &world.arena,
-                                  .ids = &world.ids,
-                                  .audit = &world.audit};
+                                   .epoch = 1,
+                                   .arena = &world.arena,
+                                   .ids = &world.ids,
+                                   .audit = &world.audit};
     for (int i = 0; i < COMMANDS_MAX && rest.len > 0; i++)
         step(&world, &rest);
     arena_release(&world.arena);

@@ -51,7 +51,8 @@ static void ask(struct sim *sim, struct holder *holder, const struct engine_comm
 
 static struct fingerprint contents_of(int contents)
 {
-    struct fingerprint fingerprint = {.fields = contents == 0 ? BYTES("{\"a\":\"0000000000000000\"}") : BYTES("{\"a\":\"1111111111111111\"}")};
+    struct fingerprint fingerprint = {.fields = contents == 0 ? BYTES("{\"a\":\"0000000000000000\"}")
+                                                              : BYTES("{\"a\":\"1111111111111111\"}")};
     fingerprint.whole.at[0] = (uint8_t)(contents + 1);
     return fingerprint;
 }

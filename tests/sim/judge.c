@@ -71,7 +71,8 @@ static void judge_expired(struct sim *sim, struct key *key, const struct ledger_
 {
     mark(MARK_EXPIRED);
     if (key->settled_us > 0 && sim->now_us - key->settled_us < KEEP_US)
-        sim_violated(sim, "INV-15", "%s was forgotten after %lld ms", key->text, (long long)((sim->now_us - key->settled_us) / 1000));
+        sim_violated(sim, "INV-15", "%s was forgotten after %lld ms", key->text,
+                     (long long)((sim->now_us - key->settled_us) / 1000));
     if (answer->state != STATE_CONFIRMED && answer->state != STATE_REFUSED)
         sim_violated(sim, "INV-15", "%s was forgotten while it was %s", key->text, intent_state_names[answer->state]);
 }
@@ -149,7 +150,8 @@ void judge_answer(struct sim *sim, struct holder *holder, const struct engine_co
     if (key == NULL)
         return;
     sim_say(sim, "holder %d: %s %s fence %lld -> %s", holder->number, ledger_op_names[command->ledger.op], key->text,
-            (long long)command->answer.fence, command->status == OK ? ledger_verdict_names[command->answer.verdict] : command->why.text);
+            (long long)command->answer.fence,
+            command->status == OK ? ledger_verdict_names[command->answer.verdict] : command->why.text);
     if (command->status != OK)
         return;
     if (command->ledger.op == OP_CLAIM)
@@ -163,9 +165,11 @@ static void check_fence(struct sim *sim, struct key *key, const struct engine_co
 {
     if (command->ledger.op == OP_CLAIM && command->answer.verdict == VERDICT_PROCEED)
         key->fence_given = command->answer.fence;
-    else if (command->ledger.op != OP_CLAIM && command->answer.verdict == VERDICT_DONE && command->ledger.fence < key->fence_given)
-        sim_violated(sim, "INV-11", "%s with fence %lld was taken for %s after fence %lld was given out", ledger_op_names[command->ledger.op],
-                     (long long)command->ledger.fence, key->text, (long long)key->fence_given);
+    else if (command->ledger.op != OP_CLAIM && command->answer.verdict == VERDICT_DONE &&
+             command->ledger.fence < key->fence_given)
+        sim_violated(sim, "INV-11", "%s with fence %lld was taken for %s after fence %lld was given out",
+                     ledger_op_names[command->ledger.op], (long long)command->ledger.fence, key->text,
+                     (long long)key->fence_given);
 }
 
 void judge_processed(struct sim *sim, const struct engine_command *command)
@@ -192,8 +196,8 @@ struct story {
     struct sim *sim;
     struct row_intent rebuilt;
     int64_t fence;
-    bool sent;          /* this fence was durably sent */
-    int announcements;  /* that a duplicate may follow */
+    bool sent;         /* this fence was durably sent */
+    int announcements; /* that a duplicate may follow */
     size_t transitions;
 };
 
@@ -226,7 +230,8 @@ static enum status read_story(void *ctx, const void *at, struct why *why)
     story->transitions++;
     if (row->fence == story->fence && row->state == STATE_SENT)
         story->sent = true;
-    if (reason_is(row, "lapsed_after_sent_may_repeat") || reason_is(row, "unknown_may_repeat") || reason_is(row, "lapsed_after_sent_deduplicated"))
+    if (reason_is(row, "lapsed_after_sent_may_repeat") || reason_is(row, "unknown_may_repeat") ||
+        reason_is(row, "lapsed_after_sent_deduplicated"))
         story->announcements++;
     struct row_decision copy = *row;
     copy.detail = arena_dup(&story->sim->arena, row->detail);

@@ -18,10 +18,9 @@ static const char *const mark_names[] = {MARKS(MARK_NAME) MARKS_SQLITE(MARK_NAME
 
 static const struct {
     const char *name, *rule;
-} mutants[] = {
-    {"NONE", "nothing is broken"},
+} mutants[] = {{"NONE", "nothing is broken"},
 #define MUTANT_ROW(name, rule) {#name, rule},
-    MUTANTS(MUTANT_ROW)
+               MUTANTS(MUTANT_ROW)
 #undef MUTANT_ROW
 };
 
@@ -41,7 +40,8 @@ static int64_t monotonic_us(void)
 
 static int usage(void)
 {
-    fprintf(stderr, "usage: sim [--tier memory|sqlite] [--seed N] [--histories N] [--seconds N] [--trace] [--mutant NAME] [--mutants]\n");
+    fprintf(stderr,
+            "usage: sim [--tier memory|sqlite] [--seed N] [--histories N] [--seconds N] [--trace] [--mutant NAME] [--mutants]\n");
     return 64;
 }
 
@@ -68,8 +68,8 @@ static void complain(const struct sim *sim, const struct options *options, uint6
 #else
     const char *mutant = "NONE";
 #endif
-    printf("sim: %s\n     replay: sim --tier %s --seed %llu --histories 1 --trace%s%s\n", sim->violation, tier, (unsigned long long)seed,
-           strcmp(mutant, "NONE") != 0 ? " --mutant " : "", strcmp(mutant, "NONE") != 0 ? mutant : "");
+    printf("sim: %s\n     replay: sim --tier %s --seed %llu --histories 1 --trace%s%s\n", sim->violation, tier,
+           (unsigned long long)seed, strcmp(mutant, "NONE") != 0 ? " --mutant " : "", strcmp(mutant, "NONE") != 0 ? mutant : "");
 }
 
 /* Runs histories until there are enough, time is up, or one goes wrong; true when none did. */
@@ -98,9 +98,9 @@ static bool run(const struct options *options, uint64_t *ret_histories)
     }
     double seconds = (double)(monotonic_us() - start) / 1e6;
     if (!options->quiet)
-        printf("sim: %llu histories on the %s tier, 0 violations, %llu steps, %llu commands, %.1f s, %.0f histories/s\n", (unsigned long long)n,
-               options->tier == TIER_MEMORY ? "memory" : "sqlite", (unsigned long long)steps, (unsigned long long)commands, seconds,
-               (double)n / seconds);
+        printf("sim: %llu histories on the %s tier, 0 violations, %llu steps, %llu commands, %.1f s, %.0f histories/s\n",
+               (unsigned long long)n, options->tier == TIER_MEMORY ? "memory" : "sqlite", (unsigned long long)steps,
+               (unsigned long long)commands, seconds, (double)n / seconds);
     *ret_histories = n;
     return true;
 }
@@ -109,7 +109,8 @@ static bool run(const struct options *options, uint64_t *ret_histories)
 /* Which tier can see it: what happens below the store only the simulated disk shows. */
 static enum tier tier_of(enum mutant mutant)
 {
-    bool disk = mutant == MUTANT_SYNC_NORMAL || mutant == MUTANT_SYNC_BEFORE_WRITE || mutant == MUTANT_SYNC_OFF || mutant == MUTANT_NO_REWRITE;
+    bool disk = mutant == MUTANT_SYNC_NORMAL || mutant == MUTANT_SYNC_BEFORE_WRITE || mutant == MUTANT_SYNC_OFF ||
+                mutant == MUTANT_NO_REWRITE;
     return disk ? TIER_SQLITE : TIER_MEMORY;
 }
 
@@ -125,7 +126,8 @@ static int run_mutants(const struct options *given)
         bool killed = false;
         for (; n < given->histories && !killed; n++)
             killed = !sim_run(&sim, options.seed + n, options.tier, false);
-        printf("%-6s %-16s %-58s %s", killed ? "killed" : "ALIVE", mutants[i].name, mutants[i].rule, options.tier == TIER_SQLITE ? "sqlite" : "memory");
+        printf("%-6s %-16s %-58s %s", killed ? "killed" : "ALIVE", mutants[i].name, mutants[i].rule,
+               options.tier == TIER_SQLITE ? "sqlite" : "memory");
         if (killed)
             printf("  after %llu: %.12s\n", (unsigned long long)n, sim.violation);
         else

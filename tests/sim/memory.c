@@ -1,7 +1,7 @@
 /*
- * memory: the ledger's tables as arrays, behind the same store interface. It knows the queries of the write path by name and does what their SQL
- * says; `sim --tier sqlite` and the unit tests run the SQL itself. Committed rows survive the process; a process that dies inside a transaction
- * loses it; one that dies in COMMIT has committed or not.
+ * memory: the ledger's tables as arrays, behind the same store interface. It knows the queries of the write path by name and does
+ * what their SQL says; `sim --tier sqlite` and the unit tests run the SQL itself. Committed rows survive the process; a process
+ * that dies inside a transaction loses it; one that dies in COMMIT has committed or not.
  */
 #include <stdlib.h>
 
@@ -386,8 +386,8 @@ static run_fn *find_run(const struct query *query)
     return NULL;
 }
 
-static enum status memory_run(struct store *store, const struct query *query, const void *params, size_t count, store_row_fn *on_row,
-                              void *ctx, int64_t *ret_changed, struct why *why)
+static enum status memory_run(struct store *store, const struct query *query, const void *params, size_t count,
+                              store_row_fn *on_row, void *ctx, int64_t *ret_changed, struct why *why)
 {
     struct memory *memory = of(store);
     if (sim_dies_here(memory->sim))

@@ -81,7 +81,8 @@ static int64_t delay(struct sim *sim)
     return sim_chance(sim, sim->mix.provider_slow) ? sim_below(sim, NET_DELAY_MAX_US) : sim_below(sim, 3 * WHEN_MS);
 }
 
-void provider_call(struct sim *sim, struct holder *holder, void (*done)(struct sim *, struct holder *, enum call_outcome, const char *))
+void provider_call(struct sim *sim, struct holder *holder,
+                   void (*done)(struct sim *, struct holder *, enum call_outcome, const char *))
 {
     struct call *call = arena_zalloc(&sim->arena, 1, sizeof *call);
     *call = (struct call){.holder = holder, .key = holder->key, .life = holder->life, .number = ++holder->call, .done = done};

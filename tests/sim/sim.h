@@ -1,6 +1,7 @@
 /*
- * sim: a whole world in one thread. The real ledger, engine and store run on a clock, a disk, a network and providers that the simulator owns;
- * one seed makes one history, bit for bit the same every time. See README.md for how to add an actor, a provider or an invariant.
+ * sim: a whole world in one thread. The real ledger, engine and store run on a clock, a disk, a network and providers that the
+ * simulator owns; one seed makes one history, bit for bit the same every time. See README.md for how to add an actor, a provider
+ * or an invariant.
  *
  *   world.c     time, randomness, the queue of events; the daemon's life: start, crash, restart
  *   memory.c    the store in memory: fast; a crash loses what was not committed
@@ -33,11 +34,12 @@
 #define END_US (9 * WHEN_SECOND)
 
 /* What a run has to have seen at least once; otherwise it proved nothing. */
-#define MARKS(X)                                                                                                                  \
-    X(PROCEED) X(REPLAY) X(IN_PROGRESS) X(WAITED) X(UNKNOWN) X(KEY_REUSED) X(FENCED) X(REFUSED) X(TAKEOVER) X(LAPSE_BEFORE_SENT)  \
-    X(LAPSE_AFTER_SENT) X(DEDUPLICATED) X(ANNOUNCED_DUPLICATE) X(LATE_CONFIRM) X(RESOLVED_HAPPENED) X(RESOLVED_DID_NOT)           \
-    X(CRASH) X(CRASH_IN_COMMIT) X(CRASH_LOST_REPLY) X(CRASH_AT_BOOT) X(CLOCK_JUMP) X(OUTAGE) X(ZOMBIE) X(EXPIRED) X(HORIZON)      \
-    X(STORAGE_FULL) X(CONFIRM_AGAIN) X(EXTENDED) X(RELEASED)
+#define MARKS(X)                                                                                                            \
+    X(PROCEED)                                                                                                              \
+    X(REPLAY) X(IN_PROGRESS) X(WAITED) X(UNKNOWN) X(KEY_REUSED) X(FENCED) X(REFUSED) X(TAKEOVER) X(LAPSE_BEFORE_SENT)       \
+        X(LAPSE_AFTER_SENT) X(DEDUPLICATED) X(ANNOUNCED_DUPLICATE) X(LATE_CONFIRM) X(RESOLVED_HAPPENED) X(RESOLVED_DID_NOT) \
+            X(CRASH) X(CRASH_IN_COMMIT) X(CRASH_LOST_REPLY) X(CRASH_AT_BOOT) X(CLOCK_JUMP) X(OUTAGE) X(ZOMBIE) X(EXPIRED)   \
+                X(HORIZON) X(STORAGE_FULL) X(CONFIRM_AGAIN) X(EXTENDED) X(RELEASED)
 #define MARKS_SQLITE(X) X(TORN) X(FSYNC_FAILED) X(LOST_WRITES)
 #define MARK_ENUM(name) MARK_##name,
 enum mark { MARKS(MARK_ENUM) MARK_SHARED_COUNT, MARK_LAST = MARK_SHARED_COUNT - 1, MARKS_SQLITE(MARK_ENUM) MARK_COUNT };
@@ -63,34 +65,35 @@ struct event {
 
 /* How nasty this history is; drawn from the seed. Chances are in a thousand. */
 struct mix {
-    int request_lost, reply_lost, crash_per_step, crash_in_store, crash_at_boot, holder_dies, holder_pauses, provider_lost, provider_slow, provider_says_no,
-        provider_doubles, jump, outage, full, fsync_fails, other_contents, wait, one_phase, extend, release, machine_reboots;
+    int request_lost, reply_lost, crash_per_step, crash_in_store, crash_at_boot, holder_dies, holder_pauses, provider_lost,
+        provider_slow, provider_says_no, provider_doubles, jump, outage, full, fsync_fails, other_contents, wait, one_phase,
+        extend, release, machine_reboots;
 };
 
 /* One key and all that is known about it from outside. */
 struct key {
     char text[16];
     enum provider_kind kind;
-    int effects;           /* that happened at the provider */
+    int effects; /* that happened at the provider */
     int64_t first_effect_us;
-    bool announced;        /* the audit said that a duplicate may follow */
-    bool confirmed_seen;   /* some client was told that it is confirmed */
-    int64_t confirmed_us;  /* when */
-    char result[64];       /* with this */
-    int contents;          /* which contents were positively answered: -1 none yet */
-    int64_t fence_seen;    /* the greatest fence that a client was told */
-    int64_t fence_given;   /* the last one that the daemon gave out */
+    bool announced;       /* the audit said that a duplicate may follow */
+    bool confirmed_seen;  /* some client was told that it is confirmed */
+    int64_t confirmed_us; /* when */
+    char result[64];      /* with this */
+    int contents;         /* which contents were positively answered: -1 none yet */
+    int64_t fence_seen;   /* the greatest fence that a client was told */
+    int64_t fence_given;  /* the last one that the daemon gave out */
     int64_t intent;
-    bool accepted;         /* a client was told that it is known */
-    int64_t last_send_us;  /* when something last could have left for the provider */
-    int64_t settled_us;    /* true time at which the daemon settled it, when known */
+    bool accepted;        /* a client was told that it is known */
+    int64_t last_send_us; /* when something last could have left for the provider */
+    int64_t settled_us;   /* true time at which the daemon settled it, when known */
     bool unknown_seen;
     int64_t fence_unknown; /* as the answer said */
     struct {
         char downstream[64];
         int64_t at_us;
         char result[64];
-    } remembered[8];       /* the provider's own memory of keys */
+    } remembered[8]; /* the provider's own memory of keys */
     int remembered_count;
 };
 
@@ -98,14 +101,14 @@ struct holder {
     int number;
     struct key *key;
     int contents;
-    uint64_t life;         /* grows when it dies: replies to an earlier life are ignored */
-    uint64_t asked;        /* the request it waits for */
-    uint64_t call;         /* the call to the provider it waits for */
+    uint64_t life;  /* grows when it dies: replies to an earlier life are ignored */
+    uint64_t asked; /* the request it waits for */
+    uint64_t call;  /* the call to the provider it waits for */
     bool busy;
     int64_t intent, fence;
     char downstream[64];
     char result[64];
-    int64_t deadline_us;   /* own monotonic: no sending after this */
+    int64_t deadline_us; /* own monotonic: no sending after this */
     bool two_phase;
     int tries;
 };
@@ -115,29 +118,29 @@ struct sim {
     uint64_t seed, random;
     enum tier tier;
     struct mix mix;
-    int64_t now_us;        /* true time */
+    int64_t now_us; /* true time */
     int64_t wall_skew_us, boot_origin_us;
     struct event events[EVENTS_MAX];
     size_t event_count;
     uint64_t event_seq;
 
-    struct engine *engine; /* NULL while it is down */
-    bool dead;             /* the process died in the middle of something */
-    bool fsync_failed;     /* since the last start */
-    uint64_t step_plan;    /* the step that is planned; others are void */
+    struct engine *engine;        /* NULL while it is down */
+    bool dead;                    /* the process died in the middle of something */
+    bool fsync_failed;            /* since the last start */
+    uint64_t step_plan;           /* the step that is planned; others are void */
     struct engine_command *inbox; /* arrived, not yet stepped */
     bool step_planned;
     struct memory *memory;
     struct disk *disk;
-    int store_countdown;   /* operations until the process dies; 0 never */
-    bool quiet;            /* no more faults */
+    int store_countdown; /* operations until the process dies; 0 never */
+    bool quiet;          /* no more faults */
 
     struct key keys[KEYS_MAX];
     int key_count;
     struct holder holders[HOLDERS_MAX];
     int holder_count;
 
-    struct arena arena;    /* everything of this history */
+    struct arena arena; /* everything of this history */
     bool trace;
     char violation[512];
     uint64_t steps, commands;
@@ -174,7 +177,8 @@ void operator_looks(struct sim *sim, void *none);
 /* ---- provider.c ---- */
 enum call_outcome { CALL_DONE, CALL_REFUSED, CALL_SILENT };
 /* The holder sends; `done` is told later, or never. */
-void provider_call(struct sim *sim, struct holder *holder, void (*done)(struct sim *, struct holder *, enum call_outcome, const char *result));
+void provider_call(struct sim *sim, struct holder *holder,
+                   void (*done)(struct sim *, struct holder *, enum call_outcome, const char *result));
 
 /* ---- judge.c ---- */
 /* `asked_us`: when the client sent the question. An answer may be older than what another client has seen meanwhile. */

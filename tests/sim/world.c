@@ -279,7 +279,8 @@ void sim_send(struct sim *sim, struct engine_command *command)
     command->done = answered;
     command->arena = &sim->arena;
     if (sim->engine != NULL && command->ledger.op == OP_CLAIM)
-        ledger_key_hash(engine_pepper(sim->engine), command->ledger.space, command->ledger.workflow, command->ledger.key, command->ledger.h);
+        ledger_key_hash(engine_pepper(sim->engine), command->ledger.space, command->ledger.workflow, command->ledger.key,
+                        command->ledger.h);
     if (sim_chance(sim, sim->mix.request_lost) || sim->engine == NULL)
         return;
     sim_at(sim, sim_below(sim, 10 * WHEN_MS), arrived, command);
@@ -294,8 +295,8 @@ static void jump(struct sim *sim, void *none)
     if (sim->quiet)
         return;
     int64_t size = sizes[sim_below(sim, 3)];
-    /* Set back while the daemon is down, the wall clock leaves no clock that knows how long the destination has remembered a key: the documented
-     * limit of the retry horizon. So it goes back only in histories in which nothing dies. */
+    /* Set back while the daemon is down, the wall clock leaves no clock that knows how long the destination has remembered a key:
+     * the documented limit of the retry horizon. So it goes back only in histories in which nothing dies. */
     bool dies = sim->mix.crash_per_step + sim->mix.crash_in_store + sim->mix.fsync_fails > 0;
     sim->wall_skew_us += dies || sim_below(sim, 2) ? size : -size;
     mark(MARK_CLOCK_JUMP);
