@@ -7,7 +7,7 @@
 #define SECRET_DIGITS 43
 #define CHECK_DIGITS 6
 
-const char *const scope_names[] = {"claim", "read", "admin", NULL};
+const char *const scope_names[] = {"claim", "read", "admin", "resolve", NULL};
 
 static const char digits62[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 

@@ -16,13 +16,14 @@
 #define TOKEN_TEXT_SIZE (4 + TOKEN_ID_SIZE + 1 + 43 + 6)
 
 enum scope {
-    SCOPE_CLAIM = 1, /* claim, and say what became of it */
-    SCOPE_READ = 2,  /* look at intents and decisions */
-    SCOPE_ADMIN = 4, /* everything, also policy and tokens */
+    SCOPE_CLAIM = 1,   /* claim, and say what became of it */
+    SCOPE_READ = 2,    /* look at intents and decisions */
+    SCOPE_ADMIN = 4,   /* everything, also policy and tokens */
+    SCOPE_RESOLVE = 8, /* decide about exceptions: a person's, not a program's */
 };
-#define SCOPE_ALL (SCOPE_CLAIM | SCOPE_READ | SCOPE_ADMIN)
+#define SCOPE_ALL (SCOPE_CLAIM | SCOPE_READ | SCOPE_ADMIN | SCOPE_RESOLVE)
 
-extern const char *const scope_names[]; /* by bit number: "claim", "read", "admin", NULL */
+extern const char *const scope_names[]; /* by bit number: "claim", "read", "admin", "resolve", NULL */
 
 struct access {
     struct arena arena;       /* owns the rows */

@@ -7,6 +7,7 @@
 #define SEMEL_API_API_H
 
 #include "access/access.h"
+#include "act/act.h"
 #include "engine/engine.h"
 #include "http/server.h"
 #include "policy/policy.h"
@@ -20,6 +21,7 @@ struct call;
 /* What the face needs to know; owned by the loop thread. */
 struct api {
     struct engine *engine;
+    struct act *act;
     struct http_server *server;
     struct policy *policy;
     int64_t policy_version;
@@ -117,6 +119,23 @@ void problem_show(struct call *call); /* GET /problems/{code} */
 /* Writes a problem body for a request that never became one. */
 void problem_bare(int status, const char *why, struct buf *out);
 
+/* ---- claims.c, for every face that names an intent ---- */
+
+/* How a caller names an intent: by a key, or by an input from which the workflow's template makes one. */
+struct claim_naming {
+    struct bytes workflow, key, keep, thread, action, run;
+    const struct json *input; /* also what a later caller must bring again */
+};
+
+/* Fills in who, which key and what it stands for; false when the problem was sent. */
+bool claims_name(struct call *call, const struct claim_naming *naming, struct ledger_command *ret);
+
+/* `Prefer: wait=n`, in milliseconds; 0 without. */
+int64_t claims_preferred_wait_ms(struct call *call);
+
+/* The answer to a claim, whatever it is. */
+void claims_answer(struct call *call);
+
 /* ---- handlers ---- */
 void claims_create(struct call *call);
 void claims_sent(struct call *call);
@@ -124,6 +143,18 @@ void claims_confirm(struct call *call);
 void claims_fail(struct call *call);
 void claims_extend(struct call *call);
 void claims_release(struct call *call);
+void effects_create(struct call *call);
+void effects_list(struct call *call);
+void effects_show(struct call *call);
+void effects_cancel(struct call *call);
+void effects_retry(struct call *call);
+void effects_resolve(struct call *call);
+void effects_cancel_many(struct call *call);
+void effects_retry_many(struct call *call);
+void exceptions_list(struct call *call);
+void exceptions_show(struct call *call);
+void exceptions_assign(struct call *call);
+void exceptions_resolve(struct call *call);
 void intents_list(struct call *call);
 void intents_show(struct call *call);
 void decisions_list(struct call *call);

@@ -312,7 +312,7 @@ static bool authorize(struct call *call)
         return false;
     if ((call->scopes & call->route->scope) == call->route->scope)
         return true;
-    const char *missing = call->route->scope == SCOPE_CLAIM ? "claim" : call->route->scope == SCOPE_READ ? "read" : "admin";
+    const char *missing = scope_names[__builtin_ctz((unsigned)call->route->scope)];
     problem(call, "forbidden", "This needs a token with the scope \"%s\".", missing);
     return false;
 }

@@ -10,22 +10,21 @@
 /* ---- claim ---- */
 
 struct claim_body {
-    struct bytes workflow, key, keep, thread, action, run;
-    const struct json *input;
+    struct claim_naming naming;
     int64_t lease_ms, wait_ms;
     bool two_phase;
 };
 
 static const struct json_field claim_fields[] = {
-    {"workflow", JSON_FIELD_TEXT, offsetof(struct claim_body, workflow), true, 1, 128, NULL},
-    {"key", JSON_FIELD_TEXT, offsetof(struct claim_body, key), false, 1, KEY_SIZE_MAX, NULL},
-    {"input", JSON_FIELD_VALUE, offsetof(struct claim_body, input), false, 0, 0, NULL},
+    {"workflow", JSON_FIELD_TEXT, offsetof(struct claim_body, naming.workflow), true, 1, 128, NULL},
+    {"key", JSON_FIELD_TEXT, offsetof(struct claim_body, naming.key), false, 1, KEY_SIZE_MAX, NULL},
+    {"input", JSON_FIELD_VALUE, offsetof(struct claim_body, naming.input), false, 0, 0, NULL},
     {"lease_ms", JSON_FIELD_INT, offsetof(struct claim_body, lease_ms), false, 10, LEASE_MS_MAX, NULL},
     {"wait_ms", JSON_FIELD_INT, offsetof(struct claim_body, wait_ms), false, 0, WAIT_MS_MAX, NULL},
-    {"keep", JSON_FIELD_TEXT, offsetof(struct claim_body, keep), false, 2, 16, NULL},
-    {"thread", JSON_FIELD_TEXT, offsetof(struct claim_body, thread), false, 1, 256, NULL},
-    {"action", JSON_FIELD_TEXT, offsetof(struct claim_body, action), false, 1, 128, NULL},
-    {"run", JSON_FIELD_TEXT, offsetof(struct claim_body, run), false, 1, 256, NULL},
+    {"keep", JSON_FIELD_TEXT, offsetof(struct claim_body, naming.keep), false, 2, 16, NULL},
+    {"thread", JSON_FIELD_TEXT, offsetof(struct claim_body, naming.thread), false, 1, 256, NULL},
+    {"action", JSON_FIELD_TEXT, offsetof(struct claim_body, naming.action), false, 1, 128, NULL},
+    {"run", JSON_FIELD_TEXT, offsetof(struct claim_body, naming.run), false, 1, 256, NULL},
     {"two_phase", JSON_FIELD_BOOL, offsetof(struct claim_body, two_phase), false, 0, 0, NULL},
 };
 
@@ -38,7 +37,7 @@ static bool is_plain(struct bytes text)
     return true;
 }
 
-static bool check_names(struct call *call, const struct claim_body *body)
+static bool check_names(struct call *call, const struct claim_naming *body)
 {
     const struct {
         const char *name;
@@ -54,7 +53,7 @@ static bool check_names(struct call *call, const struct claim_body *body)
 }
 
 /* RFC 7240: `Prefer: wait=10`, in seconds. */
-static int64_t preferred_wait_ms(struct call *call)
+int64_t claims_preferred_wait_ms(struct call *call)
 {
     struct bytes rest = http_header(&call->request->head, "prefer");
     while (rest.len > 0) {
@@ -66,7 +65,7 @@ static int64_t preferred_wait_ms(struct call *call)
     return 0;
 }
 
-static bool choose_key(struct call *call, const struct claim_body *body, const struct workflow_rules *rules,
+static bool choose_key(struct call *call, const struct claim_naming *body, const struct workflow_rules *rules,
                        struct bytes *ret_key)
 {
     struct why why;
@@ -96,7 +95,7 @@ static bool choose_key(struct call *call, const struct claim_body *body, const s
     return false;
 }
 
-static bool choose_keep(struct call *call, const struct claim_body *body, const struct workflow_rules *rules,
+static bool choose_keep(struct call *call, const struct claim_naming *body, const struct workflow_rules *rules,
                         int64_t *ret_keep_us)
 {
     *ret_keep_us = rules->keep_us;
@@ -111,7 +110,7 @@ static bool choose_keep(struct call *call, const struct claim_body *body, const 
     return false;
 }
 
-static bool make_fingerprint(struct call *call, const struct claim_body *body, const struct workflow_rules *rules,
+static bool make_fingerprint(struct call *call, const struct claim_naming *body, const struct workflow_rules *rules,
                              struct fingerprint *ret_fingerprint)
 {
     struct fingerprint_options options = {engine_pepper(call->api->engine), rules->ignore, rules->ignore_count};
@@ -234,7 +233,7 @@ static void answer_in_progress(struct call *call)
                  (long long)left_ms);
 }
 
-static void answer_claim(struct call *call)
+void claims_answer(struct call *call)
 {
     const struct ledger_answer *answer = &call->command.answer;
     if (call->command.status != OK) {
@@ -274,35 +273,42 @@ static void answer_claim(struct call *call)
     ASSERT(answer->verdict <= VERDICT_EXPIRED);
 }
 
+bool claims_name(struct call *call, const struct claim_naming *naming, struct ledger_command *ret)
+{
+    const struct workflow_rules *rules = policy_workflow(call->api->policy, naming->workflow);
+    if (!check_names(call, naming) || !choose_key(call, naming, rules, &ret->key) ||
+        !choose_keep(call, naming, rules, &ret->keep_us) || !make_fingerprint(call, naming, rules, &ret->fingerprint))
+        return false;
+    ret->space = call->space;
+    ret->actor = call->actor;
+    ret->policy = call->api->policy_version;
+    ret->workflow = naming->workflow;
+    ret->run = naming->run;
+    ret->thread = naming->thread;
+    ret->action = naming->action;
+    ret->tombstone_us = rules->tombstone_us;
+    ret->shadow = rules->mode == MODE_SHADOW;
+    ledger_key_hash(engine_pepper(call->api->engine), ret->space, ret->workflow, ret->key, ret->h);
+    return true;
+}
+
 void claims_create(struct call *call)
 {
     struct claim_body body = {.lease_ms = -1, .wait_ms = -1};
     struct ledger_command *claim = &call->command.ledger;
-    if (!call_body(call, claim_fields, sizeof claim_fields / sizeof *claim_fields, &body) || !check_names(call, &body))
+    if (!call_body(call, claim_fields, sizeof claim_fields / sizeof *claim_fields, &body) ||
+        !claims_name(call, &body.naming, claim))
         return;
-    const struct workflow_rules *rules = policy_workflow(call->api->policy, body.workflow);
-    if (!choose_key(call, &body, rules, &claim->key) || !choose_keep(call, &body, rules, &claim->keep_us) ||
-        !make_fingerprint(call, &body, rules, &claim->fingerprint))
-        return;
+    const struct workflow_rules *rules = policy_workflow(call->api->policy, body.naming.workflow);
     claim->op = OP_CLAIM;
-    claim->space = call->space;
-    claim->actor = call->actor;
-    claim->policy = call->api->policy_version;
-    claim->workflow = body.workflow;
-    claim->run = body.run;
-    claim->thread = body.thread;
-    claim->action = body.action;
     claim->lease_us = body.lease_ms >= 0 ? body.lease_ms * WHEN_MS : rules->lease_us;
-    claim->tombstone_us = rules->tombstone_us;
     claim->window_us = rules->window_us;
     claim->attempts_max = rules->attempts_max;
     claim->capability = rules->capability;
     claim->on_unknown = rules->on_unknown;
     claim->two_phase = body.two_phase || rules->two_phase;
-    claim->shadow = rules->mode == MODE_SHADOW;
-    ledger_key_hash(engine_pepper(call->api->engine), claim->space, claim->workflow, claim->key, claim->h);
-    call->command.wait_us = (body.wait_ms >= 0 ? body.wait_ms : preferred_wait_ms(call)) * WHEN_MS;
-    call_submit(call, answer_claim);
+    call->command.wait_us = (body.wait_ms >= 0 ? body.wait_ms : claims_preferred_wait_ms(call)) * WHEN_MS;
+    call_submit(call, claims_answer);
 }
 
 /* ---- what a holder says ---- */

@@ -23,7 +23,8 @@
     X(NO_REWRITE, "the log is not rewritten at boot")                                     \
     X(IGNORE_FULL, "a full disk is taken as success")                                     \
     X(LOSE_RESULT, "a confirmed result may be replaced")                                  \
-    X(SKIP_AUDIT, "a lapse writes no audit row")
+    X(SKIP_AUDIT, "a lapse writes no audit row")                                          \
+    X(NO_OWNER, "an unknown outcome is nobody's")
 
 #define MUTANT_ENUM(name, rule) MUTANT_##name,
 enum mutant { MUTANT_NONE, MUTANTS(MUTANT_ENUM) MUTANT_COUNT };

@@ -94,6 +94,18 @@ size_t when_format(int64_t time_us, char ret[32])
     return (size_t)(at - ret);
 }
 
+size_t when_format_mail(int64_t time_us, char ret[40])
+{
+    static const char *const weekdays[] = {"Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"}; /* day 0 was a Thursday */
+    static const char *const months[] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
+    time_us = clamp_to_four_digits(time_us);
+    int64_t days = floor_div(time_us, WHEN_DAY), seconds = (time_us - days * WHEN_DAY) / WHEN_SECOND;
+    struct date date = date_of(days);
+    return (size_t)snprintf(ret, 40, "%s, %02d %s %04d %02d:%02d:%02d +0000", weekdays[((days % 7) + 7) % 7], (int)date.day,
+                            months[date.month - 1], (int)date.year, (int)(seconds / 3600), (int)(seconds / 60 % 60),
+                            (int)(seconds % 60));
+}
+
 /* ---- reading ---- */
 
 /* Takes exactly `width` digits off the front. */

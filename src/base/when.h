@@ -15,6 +15,9 @@
 /* "2026-11-15T23:22:32.123Z" (milliseconds); `ret` has room for 32. Returns the length. */
 size_t when_format(int64_t time_us, char ret[32]);
 
+/* "Sun, 15 Nov 2026 23:22:32 +0000", as mail has it (RFC 5322). `ret` has room for 40. Returns the length. */
+size_t when_format_mail(int64_t time_us, char ret[40]);
+
 /* RFC 3339 with zone or 'Z', or a plain date, or epoch seconds / milliseconds as digits (10 or 13 of them). */
 bool when_parse(struct bytes text, int64_t *ret_us);
 

@@ -23,6 +23,15 @@ TEST(when_format_is_utc_with_milliseconds)
     CHECK(writes(INT64_C(-62135596800000000), "0001-01-01T00:00:00.000Z"));
 }
 
+TEST(when_format_mail_is_as_mail_has_it)
+{
+    char text[40];
+    when_format_mail(INT64_C(1794784952123456), text);
+    CHECK_TEXT(bytes_of(text), "Sun, 15 Nov 2026 23:22:32 +0000");
+    when_format_mail(-1, text);
+    CHECK_TEXT(bytes_of(text), "Wed, 31 Dec 1969 23:59:59 +0000");
+}
+
 TEST(when_format_stays_within_four_digit_years)
 {
     CHECK(writes(INT64_MAX, "9999-12-31T23:59:59.999Z"));

@@ -67,6 +67,7 @@ static struct intent *add_intent(struct batch *batch, const uint8_t *h)
     if (intent == NULL || batch->intent_count == batch->intent_cap)
         return NULL;
     memcpy(intent->h, h, KEY_HASH_SIZE);
+    intent->state_before = -1;
     *slot = intent;
     batch->intents[batch->intent_count++] = intent;
     return intent;
@@ -132,7 +133,13 @@ static enum status take_tombstone(void *ctx, const void *row, struct why *why)
     return OK;
 }
 
-/* What the batch is about: keys of claims, ids of the others. */
+/* A claim and a submission name their intent by its key, everything else by its id. */
+static bool is_by_key(const struct engine_command *command)
+{
+    return command->ledger.op == OP_CLAIM || command->ledger.op == OP_SUBMIT;
+}
+
+/* What the batch is about: keys and ids. */
 struct wanted {
     struct q_intent_look *hashes;
     struct q_intent_look_id *ids;
@@ -149,7 +156,7 @@ static enum status list_wanted(struct batch *batch, struct wanted *wanted)
         const struct engine_command *command = batch->commands[i];
         if (command->write != NULL)
             continue;
-        if (command->ledger.op != OP_CLAIM) {
+        if (!is_by_key(command)) {
             wanted->ids[wanted->id_count++].id = command->ledger.intent;
             continue;
         }
@@ -241,8 +248,7 @@ static enum status load_bodies(struct batch *batch)
 
 static struct intent *intent_of(struct batch *batch, const struct engine_command *command)
 {
-    struct intent *intent =
-        command->ledger.op == OP_CLAIM ? *find_hash(batch, command->ledger.h) : *find_id(batch, command->ledger.intent);
+    struct intent *intent = is_by_key(command) ? *find_hash(batch, command->ledger.h) : *find_id(batch, command->ledger.intent);
     return intent != NULL ? intent : &batch->absent;
 }
 
@@ -268,8 +274,10 @@ static enum status apply_all(struct batch *batch)
             continue;
         command->status = OK;
         command->settled = true;
+        size_t moves = batch->audit.count;
         if (command->write == NULL)
             ledger_apply(&batch->ledger, intent_of(batch, command), &command->ledger, &command->answer);
+        command->moved = batch->audit.count > moves;
     }
     return batch->audit.failed ? why_set(&batch->why, FULL, "no memory for a batch") : OK;
 }
@@ -305,6 +313,17 @@ static enum status run_writes(struct batch *batch)
     return OK;
 }
 
+/* What belongs to a move and is written with it. */
+static enum status run_also(struct batch *batch)
+{
+    for (size_t i = 0; i < batch->count; i++) {
+        struct engine_command *command = batch->commands[i];
+        if (command->also != NULL && command->settled && command->moved)
+            TRY(command->also(batch->engine->store, &batch->ledger, command, &batch->why));
+    }
+    return OK;
+}
+
 /* Each intent remembers its last decision. Suppressed duplicates (state -1) are not among an intent's transitions. */
 static void note_decisions(struct batch *batch)
 {
@@ -322,7 +341,12 @@ static void note_decisions(struct batch *batch)
 static enum status write_all(struct batch *batch, struct audit_chain *chain)
 {
     struct engine *engine = batch->engine;
+    struct people people = engine_people(engine);
     TRY(run_writes(batch));
+    TRY(run_also(batch));
+    TRY(exceptions_follow(engine->store, &batch->ledger, batch->intents, batch->intent_count, &people, &batch->why));
+    if (batch->audit.failed)
+        return why_set(&batch->why, FULL, "no memory for a batch");
     suppressions_write(&engine->suppressions, &batch->audit);
     audit_seal(&batch->audit, chain, &engine->ids, batch->ledger.now.wall_us, batch->ledger.now.run_us);
     note_decisions(batch);
@@ -473,7 +497,8 @@ static bool keep_answer(struct engine_command *command)
 
 static bool has_to_wait(struct engine *engine, struct engine_command *command)
 {
-    if (command->answer.verdict != VERDICT_IN_PROGRESS || command->wait_us <= 0 || atomic_load(&engine->draining))
+    bool held = command->ledger.op == OP_CLAIM && command->answer.verdict == VERDICT_IN_PROGRESS;
+    if (!held || command->wait_us <= 0 || atomic_load(&engine->draining))
         return false;
     if (command->gone != NULL && atomic_load(command->gone))
         return false;
@@ -486,7 +511,8 @@ static bool has_to_wait(struct engine *engine, struct engine_command *command)
 static bool is_suppressed(const struct engine_command *command)
 {
     enum ledger_verdict would = command->answer.would;
-    return command->write == NULL && would != VERDICT_PROCEED && would != VERDICT_DONE && would != VERDICT_NOT_FOUND;
+    return command->write == NULL && command->ledger.op != OP_TAKE && would != VERDICT_PROCEED && would != VERDICT_DONE &&
+           would != VERDICT_NOT_FOUND;
 }
 
 /* In the same batch, behind this claim, the holder may have let go: then there is nothing to wait for. */

@@ -33,6 +33,23 @@ int64_t engine_to_wall(struct engine *engine, int64_t run_us)
     return run_us == 0 ? 0 : now.wall_us + (run_us - now.run_us);
 }
 
+/* ---- people ---- */
+
+void engine_set_people(struct engine *engine, const struct people *people)
+{
+    pthread_mutex_lock(&engine->intake_lock);
+    engine->people = *people;
+    pthread_mutex_unlock(&engine->intake_lock);
+}
+
+struct people engine_people(struct engine *engine)
+{
+    pthread_mutex_lock(&engine->intake_lock);
+    struct people people = engine->people;
+    pthread_mutex_unlock(&engine->intake_lock);
+    return people;
+}
+
 /* ---- intake ---- */
 
 void engine_set_intake(struct engine *engine, enum engine_intake intake, const struct why *why)
@@ -97,6 +114,7 @@ struct sweep {
     struct engine_command *at[SWEEP_MAX];
     size_t count;
     enum ledger_op op;
+    enum status (*also)(struct store *store, struct ledger *ledger, struct engine_command *command, struct why *why);
 };
 
 static void sweep_done(struct engine_command *command)
@@ -112,6 +130,7 @@ static enum status sweep_take(void *ctx, const void *row, struct why *why)
     struct engine_command *command = &sweep->commands[sweep->count];
     *command = (struct engine_command){
         .ledger = {.op = sweep->op, .actor = BYTES("semel"), .intent = got->id},
+        .also = sweep->also,
         .done = sweep_done,
     };
     sweep->at[sweep->count++] = command;
@@ -128,6 +147,7 @@ static bool sweep(struct engine *engine, const struct query *query, enum ledger_
     arena_init(&arena, 1 << 20);
     found.count = 0;
     found.op = op;
+    found.also = op == OP_EXPIRE ? engine->forget : NULL;
     struct why why;
     bool by_wall = MUTANT(EXPIRE_BY_WALL) && op == OP_EXPIRE;
     struct q_intent_lapsed find = {by_wall ? engine_now(engine).wall_us : engine_now(engine).run_us, SWEEP_MAX};
@@ -428,6 +448,8 @@ enum status engine_open(const struct engine_config *config, struct engine **ret_
     engine->postgres_url = config->postgres_url != NULL ? strdup(config->postgres_url) : NULL;
     engine->open = config->open;
     engine->open_user = config->open_user;
+    engine->forget = config->forget;
+    engine->people = PEOPLE_DEFAULT;
     arena_init(&engine->arena, BATCH_ARENA_MAX);
     suppressions_init(&engine->suppressions);
     engine->queue_last = &engine->queue_first;
@@ -444,15 +466,20 @@ enum status engine_open(const struct engine_config *config, struct engine **ret_
 
 /* ---- the reader ---- */
 
+enum status engine_open_reader(struct engine *engine, struct store **ret_store, struct why *why)
+{
+    if (engine->postgres_url == NULL)
+        return store_open_sqlite(engine->data_dir, STORE_READ, ret_store, why);
+    return store_open_postgres(engine->postgres_url, STORE_READ, -1, ret_store, NULL, why);
+}
+
 static enum status open_read_store(struct engine *engine, struct why *why)
 {
     if (engine->read_store != NULL && !engine->read_store->lost)
         return OK;
     store_close(engine->read_store);
     engine->read_store = NULL;
-    if (engine->postgres_url == NULL)
-        return store_open_sqlite(engine->data_dir, STORE_READ, &engine->read_store, why);
-    return store_open_postgres(engine->postgres_url, STORE_READ, -1, &engine->read_store, NULL, why);
+    return engine_open_reader(engine, &engine->read_store, why);
 }
 
 static void *reader_main(void *arg)

@@ -17,6 +17,7 @@
 #include <stdatomic.h>
 
 #include "env/env.h"
+#include "exceptions/exceptions.h"
 #include "ledger/ledger.h"
 #include "store/store.h"
 
@@ -31,6 +32,9 @@ struct engine_command {
     /* Instead of a ledger command: writes what it likes in the batch's transaction and adds its audit rows. Runs again if the
      * batch is tried again. */
     enum status (*write)(struct store *store, struct ledger *ledger, struct engine_command *command, struct why *why);
+    /* With a ledger command: writes what belongs to its move, in the same transaction; only when the ledger moved. Sees `answer`.
+     * Anything but OK undoes the batch. */
+    enum status (*also)(struct store *store, struct ledger *ledger, struct engine_command *command, struct why *why);
     int64_t wait_us;         /* claims: how long to wait for the holder */
     const atomic_bool *gone; /* the client left: stop waiting; may be NULL */
     struct arena *arena;     /* answers are put here; untouched by others while the engine has the command */
@@ -45,7 +49,7 @@ struct engine_command {
     struct engine_command *next;
     int64_t waited_until_us; /* boot clock; 0 before the first look */
     int64_t look_again_us;
-    bool settled;
+    bool settled, moved;
 };
 
 /* Something to be read, on the reader thread with its own connection. */
@@ -65,6 +69,8 @@ struct engine_config {
     /* Tests and simulations open the write store themselves; NULL for the data above. */
     enum status (*open)(void *user, int lane, struct store **ret_store, int *ret_lane, struct why *why);
     void *open_user;
+    /* What else is forgotten with an intent that expires: as `also` of that move. May be NULL. */
+    enum status (*forget)(struct store *store, struct ledger *ledger, struct engine_command *command, struct why *why);
 };
 
 enum engine_intake { INTAKE_OPEN, INTAKE_FINISHING, INTAKE_CLOSED };
@@ -111,6 +117,17 @@ enum engine_intake engine_intake(struct engine *engine, struct why *ret_why);
 
 /* Wall time of `run_us` as seen now; for showing leases. Any thread. */
 int64_t engine_to_wall(struct engine *engine, int64_t run_us);
+
+/* Who gets an exception when nobody else was named, and how long it may stay open. Any thread; takes effect with the next batch.
+ */
+void engine_set_people(struct engine *engine, const struct people *people);
+struct people engine_people(struct engine *engine);
+
+/* The ledger's clocks as they stand now. Any thread. */
+struct ledger_now engine_now(struct engine *engine);
+
+/* A read connection of one's own, for a thread that looks often; the caller closes it. */
+CHECKED enum status engine_open_reader(struct engine *engine, struct store **ret_store, struct why *why);
 
 /* The write store, for set-up before engine_start() and for tests. */
 struct store *engine_store(struct engine *engine);

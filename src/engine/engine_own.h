@@ -32,6 +32,7 @@ struct engine {
     char *data_dir, *postgres_url;
     enum status (*open)(void *user, int lane, struct store **ret_store, int *ret_lane, struct why *why);
     void *open_user;
+    enum status (*forget)(struct store *store, struct ledger *ledger, struct engine_command *command, struct why *why);
     struct store *store;
     struct store *read_store;
 
@@ -42,6 +43,7 @@ struct engine {
     int64_t epoch, quarantine_since_us; /* these and the two below under intake_lock for other threads */
     bool quarantine;
     struct why quarantine_why;
+    struct people people;
     uint8_t pepper[ENGINE_PEPPER_SIZE];
     int64_t run_base_us, boot_base_us; /* SQLite: run = run_base + (boot - boot_base) */
     bool may_have_tombstones;
@@ -74,7 +76,6 @@ struct engine {
 };
 
 /* engine.c */
-struct ledger_now engine_now(struct engine *engine);
 void engine_set_intake(struct engine *engine, enum engine_intake intake, const struct why *why);
 CHECKED enum status engine_connect(struct engine *engine, int lane, struct why *why);
 

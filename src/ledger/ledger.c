@@ -3,7 +3,8 @@
 #include "base/mutant.h"
 
 const char *const intent_state_names[] = {"pending", "claimed", "sent", "confirmed", "refused", "unknown", NULL};
-const char *const ledger_op_names[] = {"claim", "sent", "confirm", "fail", "extend", "release", "lapse", "expire", NULL};
+const char *const ledger_op_names[] = {"claim", "sent",   "confirm", "fail", "extend", "release",
+                                       "lapse", "expire", "submit",  "take", NULL};
 const char *const ledger_verdict_names[] = {"proceed",      "replay",    "in_progress", "outcome_unknown", "key_reused",
                                             "refused",      "expired",   "done",        "fenced",          "differs",
                                             "already_sent", "not_found", NULL};
@@ -70,7 +71,7 @@ static void write_column(struct json_out *out, const struct query_column *column
 
 /* The columns that changed since the last row, by name, with their new values. `id`, `state` and `fence` have columns of their
  * own. */
-static struct bytes changes_of(struct intent *intent, struct arena *arena)
+static struct bytes changes_of(struct intent *intent, struct bytes evidence, struct arena *arena)
 {
     struct buf buf;
     buf_init(&buf, 1 << 20); /* more than every column at its limit, escaped */
@@ -82,6 +83,10 @@ static struct bytes changes_of(struct intent *intent, struct arena *arena)
                    column->offset == offsetof(struct row_intent, fence);
         if (!own && column_changed(column, (const char *)&intent->before, (const char *)&intent->row))
             write_column(&out, column, (const char *)&intent->row);
+    }
+    if (evidence.at != NULL) {
+        json_name(&out, "evidence");
+        json_raw(&out, evidence);
     }
     json_close(&out, '}');
     struct bytes detail = buf.failed ? BYTES_NONE : arena_dup(arena, buf_bytes(&buf));
@@ -104,7 +109,7 @@ static void record(struct ledger *ledger, struct intent *intent, const struct le
     row->body = intent->row.result;
     row->actor = command->actor;
     row->reason = bytes_of(reason);
-    row->detail = changes_of(intent, ledger->arena);
+    row->detail = changes_of(intent, command->evidence, ledger->arena);
     if (row->detail.at == NULL)
         ledger->audit->failed = true;
 }
@@ -208,6 +213,7 @@ static void lapse_if_due(struct ledger *ledger, struct intent *intent, const str
     struct ledger_command lapse = *command;
     lapse.op = OP_LAPSE;
     lapse.actor = BYTES("semel");
+    lapse.evidence = BYTES_NONE;
     if (may_be_lost(ledger, intent, (enum capability)intent->row.capability))
         hold_as_lost(ledger, intent, &lapse);
     else if (intent->row.state == STATE_CLAIMED || MUTANT(NO_SENT))
@@ -264,13 +270,15 @@ static void take_rules(struct intent *intent, const struct ledger_command *comma
 {
     struct row_intent *row = &intent->row;
     row->lease_us = command->lease_us;
-    row->keep_us = command->keep_us;
-    row->tombstone_us = command->tombstone_us;
     row->window_us = command->window_us;
     row->attempts_max = command->attempts_max;
     row->capability = command->capability;
     row->on_unknown = command->on_unknown;
     row->two_phase = command->two_phase;
+    if (command->op == OP_TAKE)
+        return; /* the rest was said by whoever submitted it */
+    row->keep_us = command->keep_us;
+    row->tombstone_us = command->tombstone_us;
     row->shadow = command->shadow;
     row->run = command->run;
     row->thread = command->thread;
@@ -324,11 +332,15 @@ static void create(struct ledger *ledger, struct intent *intent, const struct le
     bool lost = may_be_lost(ledger, intent, command->capability) && !command->shadow;
     intent->exists = intent->fresh = true;
     intent->buried = false;
-    if (!lost) {
+    if (!lost && command->op == OP_CLAIM) {
         give_claim(ledger, intent, command, "first");
         return;
     }
     take_rules(intent, command);
+    if (!lost) {
+        intent_move(ledger, intent, STATE_PENDING, command, "accepted");
+        return;
+    }
     intent->row.fence = 1;
     set_sent(ledger, intent);
     hold_as_lost(ledger, intent, command);
@@ -393,13 +405,12 @@ static void claim_pending(struct ledger *ledger, struct intent *intent, const st
 static void claim_existing(struct ledger *ledger, struct intent *intent, const struct ledger_command *command,
                            struct ledger_answer *ret)
 {
-    if (!same_contents(intent, command)) {
-        answer_reused(ledger, intent, command, ret);
-        return;
-    }
     switch ((enum intent_state)intent->row.state) {
     case STATE_PENDING:
-        claim_pending(ledger, intent, command, ret);
+        if (command->op == OP_SUBMIT)
+            answer(ledger, intent, VERDICT_IN_PROGRESS, ret);
+        else
+            claim_pending(ledger, intent, command, ret);
         return;
     case STATE_CLAIMED:
     case STATE_SENT:
@@ -440,9 +451,16 @@ static void claim(struct ledger *ledger, struct intent *intent, const struct led
         }
         return;
     }
-    claim_existing(ledger, intent, command, ret);
+    if (same_contents(intent, command))
+        claim_existing(ledger, intent, command, ret);
+    else
+        answer_reused(ledger, intent, command, ret);
     if (!command->shadow || ret->verdict == VERDICT_PROCEED)
         return;
+    if (command->op == OP_SUBMIT) { /* whoever submits in shadow mode gives the repetition a key of its own */
+        ret->shadow = true;
+        return;
+    }
     if (!intent->row.shadow) { /* it was claimed before the workflow was put into shadow mode */
         intent->row.shadow = 1;
         intent->dirty = true;
@@ -450,6 +468,15 @@ static void claim(struct ledger *ledger, struct intent *intent, const struct led
     }
     let_through(VERDICT_PROCEED, ledger->now.wall_us + command->lease_us, ret);
     downstream_key(intent->row.space, intent->row.workflow, intent->row.key, ret->downstream);
+}
+
+/* Whoever carries out what was submitted. */
+static void take(struct ledger *ledger, struct intent *intent, const struct ledger_command *command, struct ledger_answer *ret)
+{
+    if (intent->exists && bytes_eq(intent->row.space, command->space))
+        claim_existing(ledger, intent, command, ret);
+    else
+        *ret = (struct ledger_answer){.verdict = VERDICT_NOT_FOUND, .would = VERDICT_NOT_FOUND};
 }
 
 /* ---- what a holder says ---- */
@@ -634,8 +661,10 @@ void ledger_apply(struct ledger *ledger, struct intent *intent, const struct led
                   struct ledger_answer *ret_answer)
 {
     lapse_if_due(ledger, intent, command);
-    if (command->op == OP_CLAIM)
+    if (command->op == OP_CLAIM || command->op == OP_SUBMIT)
         claim(ledger, intent, command, ret_answer);
+    else if (command->op == OP_TAKE)
+        take(ledger, intent, command, ret_answer);
     else if (command->op == OP_EXPIRE)
         expire(ledger, intent, command, ret_answer);
     else if (command->op == OP_LAPSE)

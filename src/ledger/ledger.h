@@ -25,6 +25,7 @@
  *  - CONFIRMED, REFUSED and skipped UNKNOWN expire after `keep` to a tombstone; nothing else ever does.
  *  - In quarantine a key that is absent, or was last touched before the loss, is not given out unless its destination
  * deduplicates: it is UNKNOWN.
+ *  - What is submitted waits as PENDING until someone takes it; submitting the same key again changes nothing.
  *  - Each move is one row in the audit, with the columns it changed, in the same transaction.
  *
  * This file is pure: it works on intents that were loaded and says what to write. It is called by the engine's batch
@@ -59,11 +60,12 @@ struct intent {
     struct row_intent row;
     struct row_intent before; /* as of the last audit row: the next one says what changed since */
     uint8_t h[KEY_HASH_SIZE];
-    bool exists; /* it is in the table, or will be after this batch */
-    bool fresh;  /* to be inserted */
-    bool dirty;  /* to be updated */
-    bool drop;   /* to be deleted, leaving a tombstone */
-    bool buried; /* only a tombstone is left of it */
+    bool exists;          /* it is in the table, or will be after this batch */
+    bool fresh;           /* to be inserted */
+    bool dirty;           /* to be updated */
+    bool drop;            /* to be deleted, leaving a tombstone */
+    int64_t state_before; /* at the beginning of the batch; -1 when there was none */
+    bool buried;          /* only a tombstone is left of it */
     int64_t buried_settled;
     int64_t buried_state;
     struct bytes result; /* the result's bytes, when loaded or just confirmed */
@@ -71,16 +73,18 @@ struct intent {
     struct intent *next; /* in the batch's table */
 };
 
-enum ledger_op { OP_CLAIM, OP_SENT, OP_CONFIRM, OP_FAIL, OP_EXTEND, OP_RELEASE, OP_LAPSE, OP_EXPIRE };
+/* SUBMIT accepts an intent that semel itself will carry out; TAKE is the claim of whoever carries it out, by id. */
+enum ledger_op { OP_CLAIM, OP_SENT, OP_CONFIRM, OP_FAIL, OP_EXTEND, OP_RELEASE, OP_LAPSE, OP_EXPIRE, OP_SUBMIT, OP_TAKE };
 
 extern const char *const ledger_op_names[];
 
 struct ledger_command {
     enum ledger_op op;
     struct bytes space, actor;
-    int64_t policy; /* the version of the rules that were applied */
+    int64_t policy;        /* the version of the rules that were applied */
+    struct bytes evidence; /* JSON for the audit row: what was seen that led to this; may be absent */
 
-    /* claim */
+    /* claim, submit; take: the rules of the moment */
     struct bytes workflow, key, run, thread, action;
     uint8_t h[KEY_HASH_SIZE];
     struct fingerprint fingerprint;

@@ -28,6 +28,7 @@ enum status intent_take(struct intent *intent, const struct row_intent *row, str
         return why_set(why, FULL, "no memory to load an intent");
     memcpy(intent->h, row->h.at, KEY_HASH_SIZE);
     intent->before = intent->row;
+    intent->state_before = row->state;
     intent->exists = true;
     intent->fresh = intent->dirty = intent->drop = false;
     return OK;

@@ -47,6 +47,8 @@ enum status intent_fold(struct row_intent *intent, const struct row_decision *de
     intent->state = decision->state;
     intent->fence = decision->fence;
     for (uint32_t m = 0; m < changes.count; m++) {
+        if (bytes_is(changes.members[m].name, "evidence"))
+            continue; /* what was seen, not what was changed */
         const struct query_column *column = NULL;
         for (size_t i = 0; i < INTENT_ADD.param_count && column == NULL; i++)
             if (bytes_is(changes.members[m].name, INTENT_ADD.params[i].name))

@@ -349,6 +349,30 @@ static void check_row(struct sim *sim, struct key *key, const struct row_intent 
     }
 }
 
+static enum status take_card(void *ctx, const void *row, struct why *why)
+{
+    (void)why;
+    const struct row_exception *card = row;
+    *(bool *)ctx = card->owner.len > 0 && card->due > 0;
+    return OK;
+}
+
+/* INV-21: what nobody can tell is somebody's, until a time; what is settled is nobody's any more. */
+static void check_owner(struct sim *sim, struct key *key, const struct row_intent *row)
+{
+    struct q_exception_open_of find = {row->id, EXCEPTION_UNKNOWN_OUTCOME};
+    struct why why = {""};
+    bool owned = false, wanted = row->state == STATE_UNKNOWN && row->settled == 0;
+    if (store_run(engine_store(sim->engine), &EXCEPTION_OPEN_OF, &find, 1, take_card, &owned, NULL, &why) != OK)
+        sim_violated(sim, "INV-21", "the exceptions cannot be read: %s", why.text);
+    if (wanted && !owned)
+        sim_violated(sim, "INV-21", "%s is unknown, and nobody's", key->text);
+    if (owned && !wanted)
+        sim_violated(sim, "INV-21", "%s is %s, and still somebody's", key->text, intent_state_names[row->state]);
+    if (owned)
+        mark(MARK_EXCEPTION);
+}
+
 static enum status count_marks(void *ctx, const void *row, struct why *why)
 {
     (void)ctx, (void)why;
@@ -369,8 +393,10 @@ void judge_end(struct sim *sim)
         struct intent intent = load(sim, key);
         if (!intent.exists && !intent.buried && (key->accepted || key->effects > 0))
             sim_violated(sim, "INV-6", "%s is not known any more", key->text);
-        if (intent.exists)
+        if (intent.exists) {
             check_row(sim, key, &intent.row);
+            check_owner(sim, key, &intent.row);
+        }
     }
     struct q_decision_chain all = {0, 0, 10000};
     struct why why;

@@ -9,12 +9,15 @@
 
 #define ROWS_MAX 64
 #define LOG_MAX 4096
+#define CARDS_MAX 512
 
 struct tables {
     struct row_intent intents[ROWS_MAX];
     size_t intent_count;
     struct q_tombstone_add tombstones[ROWS_MAX];
     size_t tombstone_count;
+    struct row_exception exceptions[CARDS_MAX];
+    size_t exception_count;
     struct q_meta_put meta[8];
     size_t meta_count;
     struct q_lane_put lane;
@@ -250,6 +253,46 @@ static enum status run_tombstone_add(struct running *running, const void *params
     return OK;
 }
 
+static struct row_exception *find_open_card(struct tables *tables, int64_t intent, int64_t kind)
+{
+    for (size_t i = 0; i < tables->exception_count; i++) {
+        struct row_exception *row = &tables->exceptions[i];
+        if (row->intent == intent && row->kind == kind && row->state == EXCEPTION_OPEN)
+            return row;
+    }
+    return NULL;
+}
+
+static enum status run_exception_add(struct running *running, const void *params)
+{
+    struct tables *tables = &running->memory->now;
+    struct row_exception row = *(const struct row_exception *)params;
+    if (find_open_card(tables, row.intent, row.kind) != NULL)
+        return OK;
+    ASSERT(tables->exception_count < CARDS_MAX);
+    keep_columns(running->memory, EXCEPTION_ADD.params, EXCEPTION_ADD.param_count, &row);
+    tables->exceptions[tables->exception_count++] = row;
+    running->changed++;
+    return OK;
+}
+
+static enum status run_exception_open_of(struct running *running, const void *params)
+{
+    const struct q_exception_open_of *find = params;
+    const struct row_exception *row = find_open_card(&running->memory->now, find->intent, find->kind);
+    return row != NULL ? give(running, row) : OK;
+}
+
+static enum status run_exception_resolve(struct running *running, const void *params)
+{
+    const struct q_exception_resolve *resolve = params;
+    struct tables *tables = &running->memory->now;
+    for (size_t i = 0; i < tables->exception_count; i++)
+        if (tables->exceptions[i].id == resolve->id)
+            tables->exceptions[i].state = EXCEPTION_RESOLVED;
+    return OK;
+}
+
 static enum status run_meta_get(struct running *running, const void *params)
 {
     struct tables *tables = &running->memory->now;
@@ -366,6 +409,9 @@ static const struct {
     {&TOMBSTONE_GET, run_tombstone_get},
     {&TOMBSTONE_ADD, run_tombstone_add},
     {&TOMBSTONE_DROP, run_nothing},
+    {&EXCEPTION_ADD, run_exception_add},
+    {&EXCEPTION_OPEN_OF, run_exception_open_of},
+    {&EXCEPTION_RESOLVE, run_exception_resolve},
     {&META_GET, run_meta_get},
     {&META_PUT, run_meta_put},
     {&SCHEMA_VERSION_GET, run_schema_version},

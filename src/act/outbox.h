@@ -1,0 +1,61 @@
+/*
+ * outbox: effects, that is intents which semel itself carries out, with the request to be made. Owns the table `outbox`.
+ *
+ * A row says what to do next and when to look; what happened is the ledger's to say. So a row may be late or stale and nothing
+ * goes wrong: whoever looks at it reads the intent's state with it, and acts only through the ledger.
+ *
+ *   DELIVER   to be sent as soon as it is due; or, if it is attended, by a caller who waits for it and decides about another try
+ * (/to/…) ASK       nobody knows whether it happened; the destination will be asked PERSON    a person has to decide; there is an
+ * exception FINISHED
+ *
+ * Steps are only ever changed together with a move of the ledger or by the one who looks at the row; see ladder.h for what
+ * follows what. The functions for batches run on the writer thread inside the engine's transaction.
+ */
+#ifndef SEMEL_ACT_OUTBOX_H
+#define SEMEL_ACT_OUTBOX_H
+
+#include "destination/destination.h"
+#include "engine/engine.h"
+
+enum outbox_step { STEP_DELIVER, STEP_ASK, STEP_PERSON, STEP_FINISHED, STEP_COUNT };
+enum outbox_priority { PRIORITY_HIGH, PRIORITY_NORMAL, PRIORITY_LOW, PRIORITY_COUNT };
+
+extern const char *const outbox_step_names[];     /* "deliver", "ask", "person", "finished", NULL */
+extern const char *const outbox_priority_names[]; /* "high", "normal", "low", NULL */
+
+#define OUTBOX_NEVER INT64_MAX
+#define OUTBOX_LINE_MAX 256
+#define RECORD_SIZE_MAX (80u << 20)
+
+/* A new effect: everything but the ids, which come with the intent. */
+struct effect_order {
+    struct row_outbox row; /* intent, request, created are filled in when it is written; deadline: 0 for none */
+    struct bytes record;   /* the request's record */
+};
+
+/* For the `also` of a SUBMIT or CLAIM: writes the row and the request of an intent that is new. */
+CHECKED enum status outbox_write(struct store *store, struct ledger *ledger, struct engine_command *command,
+                                 const struct effect_order *order, struct why *why);
+
+/* The evidence for the audit row of the submission: what the outbox row was born with. */
+struct bytes outbox_evidence(const struct effect_order *order, struct arena *arena);
+
+/* As `forget` of the engine: the row and the request go when their intent goes. */
+CHECKED enum status outbox_forget(struct store *store, struct ledger *ledger, struct engine_command *command, struct why *why);
+
+/* ---- what is stored of requests and replies ---- */
+
+/* One line of JSON with method, path and headers, then the body's bytes. */
+CHECKED enum status request_record(const struct effect_request *request, struct arena *arena, struct bytes *ret_record,
+                                   struct why *why);
+CHECKED enum status request_read(struct bytes record, struct arena *arena, struct effect_request *ret_request, struct why *why);
+
+/* JSON, so that it is also the intent's result: {"status":200,"headers":[["name","value"]],"body":"text"}, or "body_base64" when
+ * it is no UTF-8. `partial` says that the answer was cut off, too large, or never seen; `evidence` (JSON, may be absent) is then
+ * why it counts as done. */
+CHECKED enum status reply_record(const struct effect_reply *reply, bool partial, struct bytes evidence, struct arena *arena,
+                                 struct bytes *ret_record, struct why *why);
+CHECKED enum status reply_read(struct bytes record, struct arena *arena, struct effect_reply *ret_reply, bool *ret_partial,
+                               struct why *why);
+
+#endif

@@ -1,0 +1,83 @@
+-- shape outbox: intent i, space t, destination t, step i, attended i, priority i, due i, deadline i, quiet i, tries i, probes i, line t, owner t, request i, status i, note t, created i
+
+-- An effect with what the ledger says about it.
+-- shape effect: intent i, space t, destination t, step i, attended i, priority i, due i, deadline i, quiet i, tries i, probes i, line t, owner t, request i, status i, note t, created i, workflow t, key t, state i, fence i, attempts i, ambiguous i, first_sent i, settled i, result i, error t
+
+-- query outbox_add(outbox)
+-- sqlite:
+INSERT INTO outbox ({outbox}) VALUES ({:outbox})
+-- postgres arrays:
+INSERT INTO outbox ({outbox}) SELECT * FROM unnest({outbox[]})
+
+-- What is due at one destination, oldest first. In a line only the first that is not finished may go.
+-- query outbox_due(destination t, priority i, now i, most i) -> effect
+-- sqlite:
+SELECT o.intent, o.space, o.destination, o.step, o.attended, o.priority, o.due, o.deadline, o.quiet, o.tries, o.probes, o.line, o.owner, o.request, o.status,
+       o.note, o.created, i.workflow, i.key, i.state, i.fence, i.attempts, i.ambiguous, i.first_sent, i.settled, i.result, i.error
+FROM outbox o JOIN intent i ON i.id = o.intent
+WHERE o.destination = :destination AND o.priority = :priority AND o.step < 2 AND o.due <= :now
+  AND (o.line IS NULL OR NOT EXISTS (SELECT 1 FROM outbox p WHERE p.destination = o.destination AND p.line = o.line AND p.step < 3 AND p.intent < o.intent))
+ORDER BY o.due LIMIT :most
+-- postgres arrays:
+SELECT f.* FROM unnest(:destination::text[], :priority::bigint[], :now::bigint[], :most::bigint[]) AS u(destination, priority, now, most)
+CROSS JOIN LATERAL (
+  SELECT o.intent, o.space, o.destination, o.step, o.attended, o.priority, o.due, o.deadline, o.quiet, o.tries, o.probes, o.line, o.owner, o.request, o.status,
+         o.note, o.created, i.workflow, i.key, i.state, i.fence, i.attempts, i.ambiguous, i.first_sent, i.settled, i.result, i.error
+  FROM outbox o JOIN intent i ON i.id = o.intent
+  WHERE o.destination = u.destination AND o.priority = u.priority AND o.step < 2 AND o.due <= u.now
+    AND (o.line IS NULL OR NOT EXISTS (SELECT 1 FROM outbox p WHERE p.destination = o.destination AND p.line = o.line AND p.step < 3 AND p.intent < o.intent))
+  ORDER BY o.due LIMIT u.most) AS f
+
+-- Someone carries it out: it is looked at again when that must be over.
+-- query outbox_taken(intent i, due i, quiet i)
+-- sqlite:
+UPDATE outbox SET due = :due, quiet = :quiet, tries = tries + 1 WHERE intent = :intent
+-- postgres arrays:
+UPDATE outbox SET due = u.due, quiet = u.quiet, tries = tries + 1
+FROM unnest(:intent::bigint[], :due::bigint[], :quiet::bigint[]) AS u(intent, due, quiet) WHERE outbox.intent = u.intent
+
+-- What became of an attempt.
+-- query outbox_ended(intent i, step i, due i, quiet i, status i, note t)
+-- sqlite:
+UPDATE outbox SET step = :step, due = :due, quiet = :quiet, status = :status, note = :note WHERE intent = :intent
+-- postgres arrays:
+UPDATE outbox SET step = u.step, due = u.due, quiet = u.quiet, status = u.status, note = u.note
+FROM unnest(:intent::bigint[], :step::bigint[], :due::bigint[], :quiet::bigint[], :status::bigint[], :note::text[])
+  AS u(intent, step, due, quiet, status, note) WHERE outbox.intent = u.intent
+
+-- Where it stands on the ladder, when nothing was sent.
+-- query outbox_stand(intent i, step i, due i, probes i)
+-- sqlite:
+UPDATE outbox SET step = :step, due = :due, probes = :probes WHERE intent = :intent
+-- postgres arrays:
+UPDATE outbox SET step = u.step, due = u.due, probes = u.probes
+FROM unnest(:intent::bigint[], :step::bigint[], :due::bigint[], :probes::bigint[]) AS u(intent, step, due, probes) WHERE outbox.intent = u.intent
+
+-- A person said: again. Its attempts and questions begin anew.
+-- query outbox_again(intent i, step i, due i, deadline i)
+UPDATE outbox SET step = :step, attended = 0, due = :due, deadline = :deadline, tries = 0, probes = 0 WHERE intent = :intent
+
+-- query effect_get(space t, intent i) -> effect
+SELECT o.intent, o.space, o.destination, o.step, o.attended, o.priority, o.due, o.deadline, o.quiet, o.tries, o.probes, o.line, o.owner, o.request, o.status,
+       o.note, o.created, i.workflow, i.key, i.state, i.fence, i.attempts, i.ambiguous, i.first_sent, i.settled, i.result, i.error
+FROM outbox o JOIN intent i ON i.id = o.intent WHERE o.intent = :intent AND o.space = :space
+
+-- Newest first; what is NULL or -1 is not looked at.
+-- query effect_list(space t, destination t, state i, step i, before i, most i) -> effect
+SELECT o.intent, o.space, o.destination, o.step, o.attended, o.priority, o.due, o.deadline, o.quiet, o.tries, o.probes, o.line, o.owner, o.request, o.status,
+       o.note, o.created, i.workflow, i.key, i.state, i.fence, i.attempts, i.ambiguous, i.first_sent, i.settled, i.result, i.error
+FROM outbox o JOIN intent i ON i.id = o.intent
+WHERE o.space = :space AND o.intent < :before AND coalesce(:destination, o.destination) = o.destination
+  AND (:state < 0 OR i.state = :state) AND (:step < 0 OR o.step = :step)
+ORDER BY o.intent DESC LIMIT :most
+
+-- What is forgotten with an intent.
+-- query outbox_forget_request(intent i)
+DELETE FROM body WHERE id IN (SELECT request FROM outbox WHERE intent = :intent)
+
+-- query outbox_forget(intent i)
+DELETE FROM outbox WHERE intent = :intent
+
+-- query outbox_depth(now i) -> destination t, open i, waiting i, oldest i
+SELECT destination, count(*), coalesce(sum(CASE WHEN step = 2 THEN 1 ELSE 0 END), 0), coalesce(min(CASE WHEN step < 2 AND due <= :now THEN created END), 0)
+FROM outbox WHERE step < 3 GROUP BY destination

@@ -1,0 +1,232 @@
+#include "api/effects.h"
+#include "base/when.h"
+
+#define DELAY_MS_MAX (400LL * 86400000)
+
+/* ---- the body ---- */
+
+struct effect_body {
+    struct bytes destination, workflow, key, at, group, keep, run, thread, action;
+    const struct json *input;
+    struct effect_contents contents;
+    int64_t delay_ms, deadline_ms;
+    int priority;
+};
+
+static const struct json_field effect_fields[] = {
+    {"destination", JSON_FIELD_TEXT, offsetof(struct effect_body, destination), true, 1, DESTINATION_NAME_MAX, NULL},
+    {"workflow", JSON_FIELD_TEXT, offsetof(struct effect_body, workflow), false, 1, 128, NULL},
+    {"key", JSON_FIELD_TEXT, offsetof(struct effect_body, key), false, 1, KEY_SIZE_MAX, NULL},
+    {"input", JSON_FIELD_VALUE, offsetof(struct effect_body, input), false, 0, 0, NULL},
+    {"request", JSON_FIELD_VALUE, offsetof(struct effect_body, contents.request), false, 0, 0, NULL},
+    {"payload", JSON_FIELD_VALUE, offsetof(struct effect_body, contents.payload), false, 0, 0, NULL},
+    {"mail", JSON_FIELD_VALUE, offsetof(struct effect_body, contents.mail), false, 0, 0, NULL},
+    {"delay_ms", JSON_FIELD_INT, offsetof(struct effect_body, delay_ms), false, 0, DELAY_MS_MAX, NULL},
+    {"at", JSON_FIELD_TEXT, offsetof(struct effect_body, at), false, 1, 64, NULL},
+    {"deadline_ms", JSON_FIELD_INT, offsetof(struct effect_body, deadline_ms), false, 1, DELAY_MS_MAX, NULL},
+    {"priority", JSON_FIELD_ENUM, offsetof(struct effect_body, priority), false, 0, 0, outbox_priority_names},
+    {"group", JSON_FIELD_TEXT, offsetof(struct effect_body, group), false, 1, OUTBOX_LINE_MAX, NULL},
+    {"keep", JSON_FIELD_TEXT, offsetof(struct effect_body, keep), false, 2, 16, NULL},
+    {"run", JSON_FIELD_TEXT, offsetof(struct effect_body, run), false, 1, 256, NULL},
+    {"thread", JSON_FIELD_TEXT, offsetof(struct effect_body, thread), false, 1, 256, NULL},
+    {"action", JSON_FIELD_TEXT, offsetof(struct effect_body, action), false, 1, 128, NULL},
+};
+
+struct effect_state {
+    struct effect_body body;
+    const struct destination *destination;
+    struct effect_order order;
+    struct bytes key;
+    int repeats; /* shadow mode: how often the key was changed */
+};
+
+/* ---- when ---- */
+
+static bool choose_due(struct call *call, const struct effect_body *body, int64_t *ret_due_us)
+{
+    struct env *env = engine_env(call->api->engine);
+    *ret_due_us = body->delay_ms > 0 ? env->wall_us(env) + body->delay_ms * WHEN_MS : 0;
+    if (body->at.at == NULL)
+        return true;
+    if (body->delay_ms > 0 || !when_parse(body->at, ret_due_us)) {
+        problem_field(call, BYTES("at"), "at has to be a time such as 2026-11-16T09:00:00Z, and goes without delay_ms.");
+        return false;
+    }
+    return true;
+}
+
+/* ---- the answer ---- */
+
+static void answer_effect(struct call *call, int status)
+{
+    const struct ledger_answer *answer = &call->command.answer;
+    const struct effect_state *state = call->state;
+    struct json_out out = json_out_to(&call->out);
+    json_open(&out, '{');
+    call_write_id(&out, "effect", "eff", answer->intent);
+    call_write_id(&out, "intent", "int", answer->intent);
+    json_name(&out, "state");
+    json_cstr(&out, intent_state_names[answer->state]);
+    json_name(&out, "destination");
+    json_text(&out, state->destination->name);
+    json_name(&out, "workflow");
+    json_text(&out, call->command.ledger.workflow);
+    json_name(&out, "key");
+    json_text(&out, call->command.ledger.key);
+    if (answer->verdict == VERDICT_REPLAY) {
+        json_name(&out, "settled_at");
+        json_time(&out, answer->settled_us);
+        json_name(&out, "result");
+        json_raw(&out, answer->result);
+    }
+    if (state->repeats > 0) {
+        json_name(&out, "shadow");
+        json_open(&out, '{');
+        json_name(&out, "would");
+        json_cstr(&out, "be suppressed");
+        json_close(&out, '}');
+    }
+    json_close(&out, '}');
+    if (status == 200)
+        call_header(call, "Idempotent-Replayed", BYTES("true"));
+    call_reply(call, status);
+}
+
+static void submit(struct call *call);
+
+/* Shadow mode: it would have been suppressed, and goes ahead under a key of its own. */
+static void submit_as_another(struct call *call)
+{
+    struct effect_state *state = call->state;
+    state->repeats++;
+    call->command.ledger.key =
+        arena_printf(call->request->arena, "%.*s~%s-%d", BYTES_ARG(state->key), call->request_id, state->repeats);
+    if (call->command.ledger.key.at == NULL || state->repeats > 3)
+        problem(call, "too_large", "The request needs too much memory.");
+    else
+        submit(call);
+}
+
+static void answer_submit(struct call *call)
+{
+    const struct ledger_answer *answer = &call->command.answer;
+    if (call->command.status != OK) {
+        problem_storage(call, call->command.status, &call->command.why);
+        return;
+    }
+    if (answer->shadow) {
+        submit_as_another(call);
+        return;
+    }
+    if (answer->verdict == VERDICT_PROCEED) {
+        act_wake(call->api->act);
+        answer_effect(call, 202);
+    } else if (answer->verdict == VERDICT_IN_PROGRESS || answer->verdict == VERDICT_REPLAY) {
+        answer_effect(call, 200);
+    } else {
+        claims_answer(call);
+    }
+}
+
+static enum status also_submitted(struct store *store, struct ledger *ledger, struct engine_command *command, struct why *why)
+{
+    const struct call *call = command->user;
+    const struct effect_state *state = call->state;
+    if (command->answer.verdict != VERDICT_PROCEED && command->answer.verdict != VERDICT_OUTCOME_UNKNOWN)
+        return OK;
+    return outbox_write(store, ledger, command, &state->order, why);
+}
+
+static void submit(struct call *call)
+{
+    struct ledger_command *submit = &call->command.ledger;
+    ledger_key_hash(engine_pepper(call->api->engine), submit->space, submit->workflow, submit->key, submit->h);
+    call->command.also = also_submitted;
+    call_submit(call, answer_submit);
+}
+
+/* ---- create ---- */
+
+static bool fill_order(struct call *call, struct effect_state *state, const struct effect_request *request)
+{
+    const struct destination *destination = state->destination;
+    const struct call_rules *rules = destination_call(destination, request->method, request->path);
+    struct ledger_command *submit = &call->command.ledger;
+    struct effect_request prepared;
+    char downstream[DOWNSTREAM_KEY_SIZE + 1];
+    struct why why;
+    if (rules->reads) {
+        problem_field(call, BYTES("request"),
+                      "%.*s only reads: it has no effect that could be done once. Call it through /to/%.*s instead.",
+                      BYTES_ARG(request->method), BYTES_ARG(destination->name));
+        return false;
+    }
+    downstream_key(submit->space, submit->workflow, submit->key, downstream);
+    if (destination_prepare(destination, rules, downstream, request, call->request->arena, &prepared, &why) != OK ||
+        request_record(&prepared, call->request->arena, &state->order.record, &why) != OK) {
+        problem_field(call, BYTES("request"), "%s", why.text);
+        return false;
+    }
+    submit->lease_us = act_lease_us(destination);
+    submit->window_us = rules->window_us;
+    submit->capability = rules->capability;
+    submit->on_unknown = destination->on_unknown;
+    submit->attempts_max = INT32_MAX; /* the outbox counts its tries */
+    return true;
+}
+
+static void fill_row(struct effect_state *state, int64_t due_us)
+{
+    const struct destination *destination = state->destination;
+    const struct effect_body *body = &state->body;
+    struct row_outbox *row = &state->order.row;
+    row->destination = destination->name;
+    row->step = STEP_DELIVER;
+    row->priority = body->priority;
+    row->due = due_us;
+    row->deadline = body->deadline_ms > 0 ? body->deadline_ms * WHEN_MS : destination->deadline_us;
+    row->line = body->group.at != NULL ? body->group : destination->ordered ? BYTES("all") : BYTES_NONE;
+    row->owner = destination->owner.len > 0 ? destination->owner : BYTES_NONE;
+}
+
+void effects_create(struct call *call)
+{
+    struct effect_state *state = arena_zalloc(call->request->arena, 1, sizeof *state);
+    ASSERT(state != NULL);
+    struct effect_body *body = &state->body;
+    struct ledger_command *submitted = &call->command.ledger;
+    struct effect_request request = {0};
+    int64_t due_us;
+    body->priority = PRIORITY_NORMAL;
+    call->state = state;
+    if (!call_body(call, effect_fields, sizeof effect_fields / sizeof *effect_fields, body))
+        return;
+    state->destination = policy_destination(call->api->policy, body->destination);
+    if (state->destination == NULL) {
+        problem_field(call, BYTES("destination"), "There is no destination \"%.*s\" in the policy; add it under destinations:.",
+                      BYTES_ARG(body->destination));
+        return;
+    }
+    const struct effect_contents *given = &body->contents;
+    const struct json *contents = given->request != NULL ? given->request : given->payload != NULL ? given->payload : given->mail;
+    struct claim_naming naming = {
+        .workflow = body->workflow.at != NULL ? body->workflow : body->destination,
+        .key = body->key,
+        .keep = body->keep,
+        .run = body->run,
+        .thread = body->thread,
+        .action = body->action,
+        .input = body->input != NULL ? body->input : contents,
+    };
+    if (!effect_request_make(call, given, state->destination, &request) || !choose_due(call, body, &due_us) ||
+        !claims_name(call, &naming, submitted))
+        return;
+    submitted->op = OP_SUBMIT;
+    state->key = submitted->key;
+    if (!fill_order(call, state, &request))
+        return;
+    fill_row(state, due_us);
+    state->order.row.space = call->space;
+    submitted->evidence = outbox_evidence(&state->order, call->request->arena);
+    submit(call);
+}
