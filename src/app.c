@@ -174,6 +174,42 @@ static enum status load_access(struct app *app, struct why *why)
     return write_admin_token(app, why);
 }
 
+/* ---- secrets ---- */
+
+/* The file that holds the master key: what the operator says, what the service manager hands over, or one of our own. Several
+ * nodes cannot share one of our own, so on PostgreSQL there is none. */
+static struct secrets_config secrets_config_of(const struct app_options *options, char *path, size_t size)
+{
+    const char *credentials = getenv("CREDENTIALS_DIRECTORY");
+    struct secrets_config config = {.env = env_real(), .key_path = path};
+    if (options->master_key != NULL) {
+        config.key_path = options->master_key;
+        return config;
+    }
+    if (credentials != NULL) {
+        snprintf(path, size, "%s/semel-master-key", credentials);
+        if (access(path, F_OK) == 0)
+            return config;
+    }
+    snprintf(path, size, "%s/master.key", options->data_dir);
+    config.own_key = options->postgres_url == NULL;
+    config.key_path = config.own_key ? path : NULL;
+    return config;
+}
+
+static enum status open_secrets(struct app *app, struct why *why)
+{
+    char path[4096];
+    struct secrets_config config = secrets_config_of(app->options, path, sizeof path);
+    TRY(secrets_open(&config, &app->api.secrets, why));
+    TRY(secrets_refresh(app->api.secrets, engine_store(app->engine), why));
+    size_t closed = secrets_without_key(app->api.secrets);
+    if (closed > 0) /* the ledger does not need them: go on, but say so */
+        LOG(LOG_ERROR, "secrets cannot be opened: their master key is missing", LOG_INT("secrets", (int64_t)closed),
+            LOG_CSTR("file", config.key_path != NULL ? config.key_path : "none was given"));
+    return OK;
+}
+
 /* ---- signals ---- */
 
 static void *signal_main(void *arg)
@@ -212,6 +248,7 @@ static enum status open_data(struct app *app, struct why *why)
     app->api.storage = app->options->postgres_url != NULL ? "postgres" : "sqlite";
     app->api.started_us = env_real()->boot_us(env_real());
     TRY(app->options->policy_file != NULL ? apply_file(app, why) : load_stored(app, why));
+    TRY(open_secrets(app, why));
     return load_access(app, why);
 }
 
@@ -269,6 +306,7 @@ int app_run(const struct app_options *options)
     app->options = options;
     umask(077);
     hash_setup();
+    seal_setup();
     store_setup();
     log_setup(options->log_level, options->log_format, env_real_wall_us);
     block_signals(app);
@@ -282,6 +320,7 @@ int app_run(const struct app_options *options)
         http_server_close(app->api.server);
     policy_free(app->api.policy);
     access_free(app->api.access);
+    secrets_close(app->api.secrets);
     if (status == OK)
         LOG(LOG_INFO, "stopped");
     free(app);

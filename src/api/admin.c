@@ -3,9 +3,9 @@
 #include "api/api.h"
 #include "base/when.h"
 
-/* ---- audit rows that are not about an intent ---- */
+/* ---- what all of these need ---- */
 
-static enum status record(struct ledger *ledger, struct bytes space, struct bytes actor, const char *kind, struct bytes detail)
+enum status admin_record(struct ledger *ledger, struct bytes space, struct bytes actor, const char *kind, struct bytes detail)
 {
     struct row_decision *row = audit_add(ledger->audit);
     if (row == NULL)
@@ -15,6 +15,14 @@ static enum status record(struct ledger *ledger, struct bytes space, struct byte
     row->actor = actor;
     row->detail = detail;
     return OK;
+}
+
+bool admin_keeps_house(struct call *call)
+{
+    if (bytes_is(call->space, "main"))
+        return true;
+    problem(call, "forbidden", "Only an admin of the space \"main\" can do this.");
+    return false;
 }
 
 /* ---- policy ---- */
@@ -61,8 +69,8 @@ enum status policy_write(struct store *store, struct ledger *ledger, struct engi
     order->version++;
     struct row_policy row = {order->version, hash_bytes(&order->hash), order->text, ledger->now.wall_us, order->actor};
     TRY(store_run(store, &POLICY_ADD, &row, 1, NULL, NULL, NULL, why));
-    return record(ledger, BYTES("main"), order->actor, "policy",
-                  arena_printf(ledger->arena, "{\"version\":%lld}", (long long)order->version));
+    return admin_record(ledger, BYTES("main"), order->actor, "policy",
+                        arena_printf(ledger->arena, "{\"version\":%lld}", (long long)order->version));
 }
 
 static enum status read_policy(struct store *store, struct engine_read *read, struct why *why)
@@ -173,18 +181,9 @@ static void policy_put_done(struct engine_command *command)
     http_server_post(state->call->api->server, policy_put_on_loop, state->call);
 }
 
-/* The space `main` keeps the house: its admins set the policy and give tokens to other spaces. */
-static bool keeps_house(struct call *call)
-{
-    if (bytes_is(call->space, "main"))
-        return true;
-    problem(call, "forbidden", "Only an admin of the space \"main\" can do this.");
-    return false;
-}
-
 void policy_put(struct call *call)
 {
-    if (!keeps_house(call))
+    if (!admin_keeps_house(call))
         return;
     struct policy_put_state *state = arena_zalloc(call->request->arena, 1, sizeof *state);
     struct policy_problems *problems = arena_zalloc(call->request->arena, 1, sizeof *problems);
@@ -224,7 +223,7 @@ static enum status lift_write(struct store *store, struct ledger *ledger, struct
 {
     struct lift_state *state = command->user;
     TRY(quarantine_lift(store, why));
-    TRY(record(ledger, BYTES("main"), state->actor, "quarantine_lift", BYTES_NONE));
+    TRY(admin_record(ledger, BYTES("main"), state->actor, "quarantine_lift", BYTES_NONE));
     ledger->audit->rows[ledger->audit->count - 1].reason = state->reason;
     return OK;
 }
@@ -258,7 +257,7 @@ void quarantine_lift_post(struct call *call)
 {
     struct lift_state *state = arena_zalloc(call->request->arena, 1, sizeof *state);
     ASSERT(state != NULL);
-    if (!keeps_house(call) || !call_body(call, lift_fields, sizeof lift_fields / sizeof *lift_fields, state))
+    if (!admin_keeps_house(call) || !call_body(call, lift_fields, sizeof lift_fields / sizeof *lift_fields, state))
         return;
     if (memchr(state->reason.at, 0, state->reason.len) != NULL) {
         problem_field(call, BYTES("reason"), "reason must not contain U+0000.");
@@ -286,8 +285,8 @@ enum status token_write(struct store *store, struct ledger *ledger, struct engin
         .expires = order->expires_us,
     };
     TRY(store_run(store, &TOKEN_ADD, &row, 1, NULL, NULL, NULL, why));
-    return record(ledger, order->space, order->actor, "token_create",
-                  arena_printf(ledger->arena, "{\"token\":\"%.*s\"}", BYTES_ARG(order->id)));
+    return admin_record(ledger, order->space, order->actor, "token_create",
+                        arena_printf(ledger->arena, "{\"token\":\"%.*s\"}", BYTES_ARG(order->id)));
 }
 
 static void write_scopes(struct json_out *out, int64_t scopes)
@@ -466,7 +465,7 @@ void tokens_create(struct call *call)
                       "name and space must not contain control characters.");
         return;
     }
-    if (!bytes_eq(body.space, call->space) && !keeps_house(call))
+    if (!bytes_eq(body.space, call->space) && !admin_keeps_house(call))
         return;
     state->order.space = body.space;
     state->order.name = body.name;
@@ -485,8 +484,8 @@ static enum status revoke_write(struct store *store, struct ledger *ledger, stru
     TRY(store_run(store, &TOKEN_REVOKE, &revoke, 1, NULL, NULL, &changed, why));
     if (changed == 0)
         return NOTHING;
-    return record(ledger, order->space, order->actor, "token_revoke",
-                  arena_printf(ledger->arena, "{\"token\":\"%.*s\"}", BYTES_ARG(state->revoke)));
+    return admin_record(ledger, order->space, order->actor, "token_revoke",
+                        arena_printf(ledger->arena, "{\"token\":\"%.*s\"}", BYTES_ARG(state->revoke)));
 }
 
 static bool is_token_id(struct bytes id)
@@ -582,6 +581,7 @@ static enum status read_refresh(struct store *store, struct engine_read *read, s
     enum status status = policy_load(store, &refresh->arena, &refresh->policy, why);
     if (status != OK && status != NOTHING)
         return status;
+    TRY(secrets_refresh(refresh->api->secrets, store, why));
     return access_load(store, &refresh->access, why);
 }
 

@@ -11,6 +11,7 @@
 #include "engine/engine.h"
 #include "http/server.h"
 #include "policy/policy.h"
+#include "secret/secret.h"
 
 #define API_PARAMS_MAX 2
 #define API_LIST_MAX 200
@@ -26,11 +27,12 @@ struct api {
     struct policy *policy;
     int64_t policy_version;
     struct access *access;
+    struct secrets *secrets;
     bool open;           /* no tokens asked for: loopback only */
     const char *storage; /* "sqlite", "postgres" */
     int64_t started_us;
     atomic_bool stopping;
-    bool refreshing;             /* a look for newer policy and tokens is under way */
+    bool refreshing;             /* a look for newer policy, tokens and secrets is under way */
     _Atomic uint64_t replies[6]; /* by hundreds of the status */
 };
 
@@ -65,7 +67,7 @@ struct call {
 void api_handle(struct http_request *request, void *api);
 void api_refuse(int status, const char *why, struct buf *out, void *api);
 
-/* Reads policy and tokens anew when they may have changed elsewhere; called every second. */
+/* Reads policy, tokens and secrets anew when they may have changed elsewhere; called every second. */
 void api_refresh(void *api);
 
 /* ---- for handlers: call.c ---- */
@@ -160,6 +162,10 @@ void intents_show(struct call *call);
 void decisions_list(struct call *call);
 void policy_show(struct call *call);
 void policy_put(struct call *call);
+void secrets_list(struct call *call);
+void secrets_put(struct call *call);
+void secrets_remove(struct call *call);
+void secrets_rewrap(struct call *call);
 void tokens_list(struct call *call);
 void tokens_create(struct call *call);
 void tokens_revoke(struct call *call);
@@ -169,6 +175,13 @@ void health_metrics(struct call *call);
 void openapi_show(struct call *call);
 void root_show(struct call *call);
 void quarantine_lift_post(struct call *call);
+
+/* An audit row that is not about an intent. `detail` is JSON or absent. */
+enum status admin_record(struct ledger *ledger, struct bytes space, struct bytes actor, const char *kind, struct bytes detail);
+
+/* The space `main` keeps the house: its admins set the policy, give tokens to other spaces and change the master key. False when
+ * the problem was sent. */
+bool admin_keeps_house(struct call *call);
 
 /* Makes a token row in the batch's transaction: shared with the first start. */
 struct token_order {

@@ -32,6 +32,8 @@ static const struct problem_kind {
     {"key_reused", 422, RETRY_NO, "This key was used for something else",
      "Put the field that makes this intent different into the key, or list it under `ignore` in the policy if it may differ."},
     {"malformed", 400, RETRY_NO, "The request cannot be read", "Send one well-formed HTTP/1.1 request with a JSON body."},
+    {"master_key", 409, RETRY_NO, "The master key cannot be used",
+     "Nothing was changed. Secrets need the master key they were sealed with: see --master-key in semel help serve."},
     {"method_not_allowed", 405, RETRY_NO, "Not with this method", "See the Allow header."},
     {"not_found", 404, RETRY_NO, "There is nothing here", "Check the path and the id. The API is described at /v1/openapi.json."},
     {"not_open", 409, RETRY_NO, "There is nothing to decide",

@@ -111,10 +111,12 @@ struct bytes arena_printf(struct arena *arena, const char *format, ...)
     return (struct bytes){at, (size_t)len};
 }
 
-static void free_blocks(struct arena_block *block)
+static void free_blocks(const struct arena *arena, struct arena_block *block)
 {
     while (block != NULL) {
         struct arena_block *next = block->next;
+        if (arena->wipe)
+            explicit_bzero(block->at, block->used);
         free(block);
         block = next;
     }
@@ -123,7 +125,9 @@ static void free_blocks(struct arena_block *block)
 void arena_clear(struct arena *arena)
 {
     if (arena->first != NULL) {
-        free_blocks(arena->first->next);
+        free_blocks(arena, arena->first->next);
+        if (arena->wipe)
+            explicit_bzero(arena->first->at, arena->first->used);
         arena->first->next = NULL;
         arena->first->used = 0;
     }
@@ -134,6 +138,8 @@ void arena_clear(struct arena *arena)
 
 void arena_release(struct arena *arena)
 {
-    free_blocks(arena->first);
+    bool wipe = arena->wipe;
+    free_blocks(arena, arena->first);
     arena_init(arena, arena->size_max);
+    arena->wipe = wipe;
 }

@@ -15,6 +15,7 @@ struct arena {
     size_t used_total; /* bytes handed out since the last clear */
     size_t size_max;   /* the most it may hand out */
     bool failed;
+    bool wipe; /* set after arena_init: what is forgotten is zeroed, because it may hold secrets */
 };
 
 void arena_init(struct arena *arena, size_t size_max);

@@ -12,6 +12,18 @@ void buf_init(struct buf *buf, size_t size_max)
     *buf = (struct buf){.size_max = size_max};
 }
 
+/* realloc() would leave a copy behind. */
+static char *grow_wiping(struct buf *buf, size_t size)
+{
+    char *at = malloc(size);
+    if (at == NULL || buf->at == NULL)
+        return at;
+    memcpy(at, buf->at, buf->len);
+    explicit_bzero(buf->at, buf->cap);
+    free(buf->at);
+    return at;
+}
+
 bool buf_reserve(struct buf *buf, size_t more)
 {
     if (buf->failed || more > buf->size_max - buf->len) {
@@ -27,7 +39,7 @@ bool buf_reserve(struct buf *buf, size_t more)
     if (cap < need)
         cap = need;
     /* One byte more than `cap`: vsnprintf ends in a NUL that is not part of the text. */
-    char *at = cap < SIZE_MAX ? realloc(buf->at, cap + 1) : NULL;
+    char *at = cap == SIZE_MAX ? NULL : buf->wipe ? grow_wiping(buf, cap + 1) : realloc(buf->at, cap + 1);
     if (at == NULL) {
         buf->failed = true;
         return false;
@@ -94,22 +106,26 @@ void buf_printf(struct buf *buf, const char *format, ...)
 
 void buf_drop(struct buf *buf, size_t count)
 {
-    if (count >= buf->len) {
-        buf->len = 0;
-        return;
-    }
-    buf->len -= count;
-    memmove(buf->at, buf->at + count, buf->len);
+    size_t left = count < buf->len ? buf->len - count : 0;
+    if (left > 0)
+        memmove(buf->at, buf->at + count, left);
+    if (buf->wipe && buf->at != NULL)
+        explicit_bzero(buf->at + left, buf->len - left);
+    buf->len = left;
 }
 
 void buf_clear(struct buf *buf)
 {
-    buf->len = 0;
+    buf_drop(buf, buf->len);
     buf->failed = false;
 }
 
 void buf_release(struct buf *buf)
 {
+    bool wipe = buf->wipe;
+    if (wipe && buf->at != NULL)
+        explicit_bzero(buf->at, buf->cap);
     free(buf->at);
     buf_init(buf, buf->size_max);
+    buf->wipe = wipe;
 }

@@ -13,6 +13,7 @@ struct buf {
     size_t cap;
     size_t size_max;
     bool failed;
+    bool wipe; /* set after buf_init: what is dropped or given back is zeroed first, because it may hold secrets */
 };
 
 void buf_init(struct buf *buf, size_t size_max);

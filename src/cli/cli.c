@@ -11,6 +11,10 @@
     {                                                              \
         "INTENT", CLI_TEXT, "The intent's id, int_….", NULL, false \
     }
+#define SECRET_ARGUMENT                                                               \
+    {                                                                                 \
+        "NAME", CLI_TEXT, "Its name: letters, digits, '.', '_' and '-'.", NULL, false \
+    }
 #define ALL_SHARED (CLI_CALLS_DAEMON | CLI_PRINTS_JSON)
 
 /* clang-format off */
@@ -51,6 +55,14 @@ const struct cli_command cli_commands[] = {
     {"quarantine lift", "Go on after a fail-over that may have lost decisions.", {{0}}, quarantine_lift_options, ALL_SHARED,
      "Look first at what is held: semel intents --state unknown", quarantine_lift_run},
     {"release", "Give a claim back untouched: nothing was done.", {INTENT_ARGUMENT}, release_options, ALL_SHARED, NULL, release_run},
+    {"secret ls", "List the secrets: names, versions and times, never values.", {{0}}, NULL, ALL_SHARED, NULL, secret_ls_run},
+    {"secret rewrap", "Change the master key that secrets are sealed with, while the daemon runs.", {{0}}, NULL, ALL_SHARED,
+     "Where the key is the daemon's own (DIR/master.key), it makes a new one and forgets the old one. Where it was given with --master-key,\n"
+     "put the new key in front of the old one in that file first, on all nodes; take the old one out afterwards. It can be repeated safely.", secret_rewrap_run},
+    {"secret rm", "Remove a secret.", {SECRET_ARGUMENT}, NULL, ALL_SHARED, NULL, secret_rm_run},
+    {"secret set", "Store a secret, or replace it. It cannot be read back.", {SECRET_ARGUMENT}, NULL, ALL_SHARED,
+     "The value comes from stdin, without the newline at its end; on a terminal it is asked for and not shown.\n\n"
+     "  pass show mail/smtp | semel secret set smtp-password", secret_set_run},
     {"sent", "Say, just before acting, that from now on it may have happened.", {INTENT_ARGUMENT}, sent_options, ALL_SHARED,
      "For claims made with --two-phase. When it succeeds, act at once; when it does not, do not act.", sent_run},
     {"serve", "Run the daemon for a server: every call needs a token.", {{0}}, daemon_options, 0,

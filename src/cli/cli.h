@@ -3,7 +3,8 @@
  * `help`, `completion` and the reference page, so that none of them can disagree.
  *
  * Promises: a result goes to stdout, everything else to stderr as "semel: what happened. What to do."; the exit code says what a
- * script should do now; nothing asks questions; a token is never taken from the command line, where every process could read it.
+ * script should do now; nothing asks questions, but for a secret on a terminal; tokens and secrets are never taken from the
+ * command line, where every process could read them.
  */
 #ifndef SEMEL_CLI_CLI_H
 #define SEMEL_CLI_CLI_H

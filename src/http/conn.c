@@ -53,6 +53,7 @@ struct http_conn *conn_new(struct http_server *server)
     conn->server = server;
     buf_init(&conn->in, HTTP_HEAD_SIZE_MAX + server->config.limits.body_size_max + READ_SLACK);
     arena_init(&conn->arena, ARENA_SIZE_MAX);
+    conn->in.wipe = conn->arena.wipe = true; /* requests carry tokens and secrets */
     conn->request.arena = &conn->arena;
     conn->request.conn = conn;
     atomic_init(&conn->request.gone, false);
@@ -146,9 +147,10 @@ static size_t make_room(struct http_conn *conn)
     return room_left(conn);
 }
 
-/* Forgets the answered request; memory that a large body needed is given back. */
+/* Forgets the answered request, which is zeroed; memory that a large body needed is given back. */
 static void drop_request(struct http_conn *conn)
 {
+    explicit_bzero(conn->in.at + conn->start, conn->whole_size);
     conn->start += conn->whole_size;
     conn->scanned = conn->whole_size = 0;
     size_t left = conn->in.len - conn->start;
@@ -158,6 +160,7 @@ static void drop_request(struct http_conn *conn)
         return;
     struct buf small;
     buf_init(&small, conn->in.size_max);
+    small.wipe = true;
     if (!buf_reserve(&small, READ_SIZE_FIRST))
         return;
     buf_add(&small, unread(conn));
@@ -277,7 +280,9 @@ static bool step_chunks(struct http_conn *conn)
     conn->body_size += produced;
     if (status == OK)
         return run(conn, conn->body_size, decoded + consumed);
-    conn->in.len = conn->start + decoded + produced;
+    size_t kept = conn->start + decoded + produced;
+    explicit_bzero(conn->in.at + kept, conn->in.len - kept); /* what was moved down must not stay here too */
+    conn->in.len = kept;
     return wait_for_more(conn);
 }
 

@@ -5,8 +5,9 @@
  *
  * Promises: a handler runs only on a complete body; pipelined requests are answered in order, one at a time; after a framing
  * error the connection is closed; head, body and idle time-outs are absolute; memory per connection is bounded; at the limit of
- * connections the oldest idle one is dropped; shutdown answers what was accepted, then closes.
- * A client that goes away while its request is worked on does not cancel it: `gone` is set, the reply is dropped.
+ * connections the oldest idle one is dropped; shutdown answers what was accepted, then closes; a request's memory is zeroed when
+ * it was answered. A client that goes away while its request is worked on does not cancel it: `gone` is set, the reply is
+ * dropped.
  */
 #ifndef SEMEL_HTTP_SERVER_H
 #define SEMEL_HTTP_SERVER_H

@@ -26,6 +26,7 @@
     X(policy)           \
     X(rebuild)          \
     X(token)            \
+    X(url)              \
     X(when)
 
 #ifdef FUZZ_REPLAY

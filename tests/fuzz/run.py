@@ -22,10 +22,10 @@ ROOT = HERE.parent.parent
 COMPILER = os.environ.get("CC", "clang-14")
 FLAGS = """-std=gnu17 -g -O1 -D_GNU_SOURCE -Wall -Wextra -Wconversion -Wno-sign-conversion -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla
 -Werror -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=undefined""".split()
-PACKAGES = ["sqlite3", "libcrypto", "icu-uc", "icu-i18n", "yaml-0.1"]
+PACKAGES = ["sqlite3", "libcrypto", "icu-uc", "icu-i18n", "yaml-0.1", "libsodium", "libcurl"]
 
 # The folders below the faces; the parsers of the HTTP face stand alone.
-SOURCES = ["src/base/*.c", "src/env/*.c", "src/store/*.c", "src/audit/*.c", "src/ledger/*.c", "src/fingerprint/*.c", "src/policy/*.c",
+SOURCES = ["src/base/*.c", "src/env/*.c", "src/store/*.c", "src/secret/*.c", "src/guard/*.c", "src/audit/*.c", "src/ledger/*.c", "src/fingerprint/*.c", "src/policy/*.c",
            "src/access/*.c", "src/http/parse.c", "src/http/chunks.c"]
 
 # Per target: the longest input worth trying, folders of public suites to start from, a public dictionary (used unless TARGET.dict exists).
@@ -46,6 +46,7 @@ TARGETS = {
     "policy": (4096, [], None),
     "rebuild": (2048, JSON_SUITES, JSON_DICTIONARY),
     "token": (256, [], None),
+    "url": (2100, [], None),
     "when": (64, [], None),
 }
 CORPUS_FILES_MAX, CORPUS_FILE_SIZE_MAX = 60, 4096
