@@ -1,5 +1,7 @@
 #include "app.h"
 
+#include <curl/curl.h>
+
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -238,10 +240,21 @@ static void block_signals(struct app *app)
 
 /* ---- start and stop ---- */
 
+static enum status open_delivery(struct app *app, struct why *why)
+{
+    struct act_config config = {.engine = app->engine};
+    TRY(transport_open(env_real(), app->api.secrets, &config.transport, why));
+    TRY(act_open(&config, &app->api.act, why));
+    api_take_policy(&app->api, app->api.policy, app->api.policy_version);
+    return OK;
+}
+
 static enum status open_data(struct app *app, struct why *why)
 {
-    struct engine_config config = {
-        .env = env_real(), .data_dir = app->options->data_dir, .postgres_url = app->options->postgres_url};
+    struct engine_config config = {.env = env_real(),
+                                   .data_dir = app->options->data_dir,
+                                   .postgres_url = app->options->postgres_url,
+                                   .forget = outbox_forget};
     TRY(engine_open(&config, &app->engine, why));
     app->api.engine = app->engine;
     app->api.open = app->options->open;
@@ -249,6 +262,7 @@ static enum status open_data(struct app *app, struct why *why)
     app->api.started_us = env_real()->boot_us(env_real());
     TRY(app->options->policy_file != NULL ? apply_file(app, why) : load_stored(app, why));
     TRY(open_secrets(app, why));
+    TRY(open_delivery(app, why));
     return load_access(app, why);
 }
 
@@ -285,6 +299,7 @@ static enum status start(struct app *app, struct why *why)
     TRY(open_data(app, why));
     TRY(open_http(app, why));
     TRY(engine_start(app->engine, why));
+    TRY(act_start(app->api.act, why));
     if (pthread_create(&app->signal_thread, NULL, signal_main, app) != 0)
         return why_set(why, FULL, "no thread could be started");
     return OK;
@@ -308,6 +323,7 @@ int app_run(const struct app_options *options)
     hash_setup();
     seal_setup();
     store_setup();
+    curl_global_init(CURL_GLOBAL_ALL);
     log_setup(options->log_level, options->log_format, env_real_wall_us);
     block_signals(app);
     struct why why = {""};
@@ -315,6 +331,7 @@ int app_run(const struct app_options *options)
     int code = status == OK ? 0 : complain(exit_code_of(status), why.text);
     if (status == OK)
         run(app);
+    act_close(app->api.act);
     engine_close(app->engine); /* answers what is left through the loop's queue */
     if (app->api.server != NULL)
         http_server_close(app->api.server);

@@ -27,6 +27,21 @@ bool admin_keeps_house(struct call *call)
 
 /* ---- policy ---- */
 
+void api_take_policy(struct api *api, struct policy *policy, int64_t version)
+{
+    struct people people = PEOPLE_DEFAULT;
+    if (policy->owner.len > 0)
+        snprintf(people.owner, sizeof people.owner, "%.*s", BYTES_ARG(policy->owner));
+    if (policy->due_us > 0)
+        people.due_us = policy->due_us;
+    engine_set_people(api->engine, &people);
+    act_set_policy(api->act, policy, version);
+    if (api->policy != NULL && api->policy != policy)
+        policy_free(api->policy);
+    api->policy = policy;
+    api->policy_version = version;
+}
+
 struct take_policy {
     struct arena *arena;
     struct row_policy *ret;
@@ -155,9 +170,7 @@ static void finish_policy_put(struct call *call)
         problem_storage(call, call->command.status, &call->command.why);
         return;
     }
-    policy_free(call->api->policy);
-    call->api->policy = state->policy;
-    call->api->policy_version = state->order.version;
+    api_take_policy(call->api, state->policy, state->order.version);
     struct json_out out = json_out_to(&call->out);
     json_open(&out, '{');
     json_name(&out, "version");
@@ -595,9 +608,7 @@ static void take_refresh(void *arg)
         struct policy_problems problems;
         struct policy *policy = NULL;
         if (refresh->policy.version > api->policy_version && policy_parse(refresh->policy.text, &policy, &problems) == OK) {
-            policy_free(api->policy);
-            api->policy = policy;
-            api->policy_version = refresh->policy.version;
+            api_take_policy(api, policy, refresh->policy.version);
         }
     }
     api->refreshing = false;

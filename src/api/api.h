@@ -67,6 +67,9 @@ struct call {
 void api_handle(struct http_request *request, void *api);
 void api_refuse(int status, const char *why, struct buf *out, void *api);
 
+/* The rules from now on, for this face, the engine and the delivery. Takes the policy over. */
+void api_take_policy(struct api *api, struct policy *policy, int64_t version);
+
 /* Reads policy, tokens and secrets anew when they may have changed elsewhere; called every second. */
 void api_refresh(void *api);
 

@@ -68,7 +68,7 @@ static void answer_effect(struct call *call, int status)
     json_name(&out, "state");
     json_cstr(&out, intent_state_names[answer->state]);
     json_name(&out, "destination");
-    json_text(&out, state->destination->name);
+    json_text(&out, state->order.row.destination);
     json_name(&out, "workflow");
     json_text(&out, call->command.ledger.workflow);
     json_name(&out, "key");
@@ -175,18 +175,21 @@ static bool fill_order(struct call *call, struct effect_state *state, const stru
     return true;
 }
 
-static void fill_row(struct effect_state *state, int64_t due_us)
+/* Copies what it needs of the destination: the policy may be replaced while the engine works. */
+static void fill_row(struct call *call, struct effect_state *state, int64_t due_us)
 {
+    struct arena *arena = call->request->arena;
     const struct destination *destination = state->destination;
     const struct effect_body *body = &state->body;
     struct row_outbox *row = &state->order.row;
-    row->destination = destination->name;
+    row->space = call->space;
+    row->destination = arena_dup(arena, destination->name);
     row->step = STEP_DELIVER;
     row->priority = body->priority;
     row->due = due_us;
     row->deadline = body->deadline_ms > 0 ? body->deadline_ms * WHEN_MS : destination->deadline_us;
     row->line = body->group.at != NULL ? body->group : destination->ordered ? BYTES("all") : BYTES_NONE;
-    row->owner = destination->owner.len > 0 ? destination->owner : BYTES_NONE;
+    row->owner = destination->owner.len > 0 ? arena_dup(arena, destination->owner) : BYTES_NONE;
 }
 
 void effects_create(struct call *call)
@@ -225,8 +228,7 @@ void effects_create(struct call *call)
     state->key = submitted->key;
     if (!fill_order(call, state, &request))
         return;
-    fill_row(state, due_us);
-    state->order.row.space = call->space;
+    fill_row(call, state, due_us);
     submitted->evidence = outbox_evidence(&state->order, call->request->arena);
     submit(call);
 }

@@ -16,6 +16,8 @@ const struct route api_routes[] = {
     {HTTP_GET, "/v1/decisions", SCOPE_READ, decisions_list},
     {HTTP_GET, "/v1/effects", SCOPE_READ, effects_list},
     {HTTP_POST, "/v1/effects", SCOPE_CLAIM, effects_create},
+    {HTTP_POST, "/v1/effects/cancel", SCOPE_CLAIM, effects_cancel_many},
+    {HTTP_POST, "/v1/effects/retry", SCOPE_RESOLVE, effects_retry_many},
     {HTTP_GET, "/v1/effects/{effect}", SCOPE_READ, effects_show},
     {HTTP_POST, "/v1/effects/{effect}/cancel", SCOPE_CLAIM, effects_cancel},
     {HTTP_POST, "/v1/effects/{effect}/resolve", SCOPE_RESOLVE, effects_resolve},

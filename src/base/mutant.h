@@ -24,7 +24,9 @@
     X(IGNORE_FULL, "a full disk is taken as success")                                     \
     X(LOSE_RESULT, "a confirmed result may be replaced")                                  \
     X(SKIP_AUDIT, "a lapse writes no audit row")                                          \
-    X(NO_OWNER, "an unknown outcome is nobody's")
+    X(NO_OWNER, "an unknown outcome is nobody's")                                         \
+    X(PROBE_EARLY, "the destination is asked while an attempt may still arrive")          \
+    X(GUESS_NO_EFFECT, "a lost answer is taken as no effect")
 
 #define MUTANT_ENUM(name, rule) MUTANT_##name,
 enum mutant { MUTANT_NONE, MUTANTS(MUTANT_ENUM) MUTANT_COUNT };

@@ -11,10 +11,18 @@
     {                                                              \
         "INTENT", CLI_TEXT, "The intent's id, int_….", NULL, false \
     }
-#define SECRET_ARGUMENT                                                               \
-    {                                                                                 \
-        "NAME", CLI_TEXT, "Its name: letters, digits, '.', '_' and '-'.", NULL, false \
+#define SECRET_ARGUMENT                                                      \
+#define EFFECT_ARGUMENT                                                  \
+    {                                                                        \
+        "EFFECT", CLI_TEXT, "The effect's id, from effects ls.", NULL, false \
     }
+#define EXCEPTION_ARGUMENT                                                            \
+    {                                                                                 \
+        "EXCEPTION", CLI_TEXT, "The exception's id, from exceptions ls.", NULL, false \
+    }
+{
+    "NAME", CLI_TEXT, "Its name: letters, digits, '.', '_' and '-'.", NULL, false
+}
 #define ALL_SHARED (CLI_CALLS_DAEMON | CLI_PRINTS_JSON)
 
 /* clang-format off */
@@ -32,6 +40,23 @@ const struct cli_command cli_commands[] = {
      "  semel completion fish > ~/.config/fish/completions/semel.fish", completion_run},
     {"confirm", "Say that it happened, and keep the result for duplicates.", {INTENT_ARGUMENT}, confirm_options, ALL_SHARED,
      "  semel confirm int_0c8zq4x7m2k1h --fence 1 --result '{\"message\":\"msg_1\"}'", confirm_run},
+    {"effects add", "Hand semel something to deliver once.", {{0}}, effects_add_options, ALL_SHARED,
+     "The same key again is the same effect: nothing is sent twice.\n\n"
+     "  semel effects add --destination crm --key lead_8821:welcome --payload '{\"to\":\"a@b.c\"}'", effects_add_run},
+    {"effects cancel", "Take back an effect that was not sent yet.", {EFFECT_ARGUMENT}, effects_note_options, ALL_SHARED, NULL, effects_cancel_run},
+    {"effects ls", "List effects, newest first.", {{0}}, effects_ls_options, ALL_SHARED, NULL, effects_ls_run},
+    {"effects resolve", "Say what became of an effect that nobody can tell about.", {EFFECT_ARGUMENT}, effects_resolve_options, ALL_SHARED,
+     "Look at the destination first. What you say is final and on record.\n\n"
+     "  semel effects resolve eff_0c8zq4x7m2k1h --happened --note 'ch_123 is in the dashboard'", effects_resolve_run},
+    {"effects retry", "Send an effect now, with all its attempts.", {EFFECT_ARGUMENT}, effects_note_options, ALL_SHARED,
+     "For effects that wait or were given up. For one that may have happened it means: it did not, send it again.", effects_retry_run},
+    {"effects show", "Show one effect.", {EFFECT_ARGUMENT}, NULL, ALL_SHARED, NULL, effects_show_run},
+    {"exceptions assign", "Give an exception to someone else, or more time.", {EXCEPTION_ARGUMENT}, exceptions_assign_options, ALL_SHARED, NULL,
+     exceptions_assign_run},
+    {"exceptions ls", "List what is waiting for a person.", {{0}}, exceptions_ls_options, ALL_SHARED, NULL, exceptions_ls_run},
+    {"exceptions resolve", "Decide about an exception.", {EXCEPTION_ARGUMENT}, exceptions_resolve_options, ALL_SHARED,
+     "  semel exceptions resolve exc_0c8zq4x7m2k1h --choice did_not --note 'not in their log'", exceptions_resolve_run},
+    {"exceptions show", "Show one exception, and what follows from each choice.", {EXCEPTION_ARGUMENT}, NULL, ALL_SHARED, NULL, exceptions_show_run},
     {"extend", "Keep a claim for longer while the work goes on.", {INTENT_ARGUMENT}, extend_options, ALL_SHARED, NULL, extend_run},
     {"fail", "Say that it failed, and whether it may have had an effect.", {INTENT_ARGUMENT}, fail_options, ALL_SHARED,
      "--effect none: surely nothing happened, another attempt may follow. --effect unknown: it may have happened, nobody can tell;\n"

@@ -353,3 +353,33 @@ int client_get(struct cli *cli, struct buf *path, struct client_reply *ret_reply
         return cli_fail(CLI_USAGE, "what you ask for is too long for a request.");
     return client_call(cli, &(struct client_request){.method = "GET", .path = text}, ret_reply);
 }
+
+int client_list(struct cli *cli, const char *path, const char *const *filters, size_t count,
+                void (*print)(struct cli *cli, const struct json *data), const char *none)
+{
+    struct client_reply reply;
+    struct buf text;
+    buf_init(&text, 32 << 10);
+    buf_add_cstr(&text, path);
+    for (size_t i = 0; i < count; i++) {
+        char option[32];
+        snprintf(option, sizeof option, "--%s", filters[i]);
+        client_query_add(&text, filters[i], cli_text(cli, option));
+    }
+    int code = client_get(cli, &text, &reply);
+    if (code != CLI_OK)
+        return code;
+    const struct json *data = json_get(&reply.json, BYTES("data")), *next = json_find(&reply.json, BYTES("page.next"));
+    if (data == NULL || data->type != JSON_ARRAY)
+        return client_problem(cli, &reply);
+    if (cli_on(cli, "--json"))
+        for (uint32_t i = 0; i < data->count; i++)
+            print_json(&data->items[i]);
+    else if (data->count > 0)
+        print(cli, data);
+    else
+        cli_note("%s", none);
+    if (next != NULL && next->type == JSON_STRING)
+        cli_note("there are more. Add: --after %.*s", BYTES_ARG(next->text));
+    return CLI_OK;
+}

@@ -43,6 +43,10 @@ void client_query_add(struct buf *path, const char *name, const char *value);
 /* GET of the path in `path`, which is released. */
 int client_get(struct cli *cli, struct buf *path, struct client_reply *ret_reply);
 
+/* GET of a list with those of the options `--FILTER` that were given; prints it with `print`, or as JSON, or says `none`. */
+int client_list(struct cli *cli, const char *path, const char *const *filters, size_t count,
+                void (*print)(struct cli *cli, const struct json *data), const char *none);
+
 void client_free(struct client *client);
 
 #endif

@@ -42,29 +42,6 @@ static void print_page(struct cli *cli, const struct json *data)
 int intents_run(struct cli *cli)
 {
     static const char *const filters[] = {"workflow", "state", "key", "limit", "after"};
-    struct client_reply reply;
-    struct buf path;
-    buf_init(&path, 32 << 10);
-    buf_add_cstr(&path, "/v1/intents");
-    for (size_t i = 0; i < sizeof filters / sizeof *filters; i++) {
-        char option[32];
-        snprintf(option, sizeof option, "--%s", filters[i]);
-        client_query_add(&path, filters[i], cli_text(cli, option));
-    }
-    int code = client_get(cli, &path, &reply);
-    if (code != CLI_OK)
-        return code;
-    const struct json *data = json_get(&reply.json, BYTES("data")), *next = json_find(&reply.json, BYTES("page.next"));
-    if (data == NULL || data->type != JSON_ARRAY)
-        return client_problem(cli, &reply);
-    if (cli_on(cli, "--json"))
-        for (uint32_t i = 0; i < data->count; i++)
-            print_json(&data->items[i]);
-    else if (data->count > 0)
-        print_page(cli, data);
-    else
-        cli_note("no intents. They appear with the first claim: semel help claim");
-    if (next != NULL && next->type == JSON_STRING)
-        cli_note("there are more. Add: --after %.*s", BYTES_ARG(next->text));
-    return CLI_OK;
+    return client_list(cli, "/v1/intents", filters, sizeof filters / sizeof *filters, print_page,
+                       "no intents. They appear with the first claim: semel help claim");
 }

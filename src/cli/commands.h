@@ -8,13 +8,25 @@
 
 extern const struct cli_option audit_verify_options[], claim_options[], confirm_options[], daemon_options[], extend_options[],
     fail_options[], help_options[], intents_options[], key_options_table[], release_options[], sent_options[], show_options[],
-    quarantine_lift_options[], token_create_options[], why_options[];
+    quarantine_lift_options[], token_create_options[], why_options[], effects_add_options[], effects_ls_options[],
+    effects_note_options[], effects_resolve_options[], exceptions_assign_options[], exceptions_ls_options[],
+    exceptions_resolve_options[];
 extern const char *const completion_shells[];
 
 int audit_verify_run(struct cli *cli);
 int claim_run(struct cli *cli);
 int completion_run(struct cli *cli);
 int confirm_run(struct cli *cli);
+int effects_add_run(struct cli *cli);
+int effects_cancel_run(struct cli *cli);
+int effects_ls_run(struct cli *cli);
+int effects_resolve_run(struct cli *cli);
+int effects_retry_run(struct cli *cli);
+int effects_show_run(struct cli *cli);
+int exceptions_assign_run(struct cli *cli);
+int exceptions_ls_run(struct cli *cli);
+int exceptions_resolve_run(struct cli *cli);
+int exceptions_show_run(struct cli *cli);
 int extend_run(struct cli *cli);
 int fail_run(struct cli *cli);
 int help_run(struct cli *cli);

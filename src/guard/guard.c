@@ -213,6 +213,10 @@ static int on_request(void *user, char *peer, char *local, int peer_port, int lo
         refuse(guard, NULL);
         return CURL_PREREQFUNC_ABORT;
     }
+    if (guard->may_begin != NULL && !guard->may_begin(guard->user)) {
+        refuse(guard, "it may not begin any more");
+        return CURL_PREREQFUNC_ABORT;
+    }
     guard->refused = false; /* one of several addresses may have been refused; this one is good */
     guard->sent = true;
     guard->redirects = redirects;

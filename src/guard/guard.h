@@ -62,7 +62,8 @@ struct guard {
     long redirects; /* … behind so many of them */
     struct why why;
     size_t header_bytes;
-    /* May be set after guard_apply(): gets each header line. */
+    /* May be set after guard_apply(): the last word before a request leaves; each header line. */
+    bool (*may_begin)(void *user);
     void (*on_header)(void *user, struct bytes line);
     void *user;
 };

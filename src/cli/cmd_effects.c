@@ -1,0 +1,219 @@
+#include <stdio.h>
+
+#include "act/outbox.h"
+#include "cli/client.h"
+#include "cli/commands.h"
+#include "cli/print.h"
+#include "env/env.h"
+
+/* ---- ls ---- */
+
+const struct cli_option effects_ls_options[] = {
+    {"--destination", "NAME", CLI_TEXT, "Only those for this destination.", NULL, NULL, NULL, false},
+    {"--state", "STATE", CLI_CHOICE, "Only those in this state.", NULL, NULL, intent_state_names, false},
+    {"--step", "STEP", CLI_CHOICE, "Only those at this step.", NULL, NULL, outbox_step_names, false},
+    {"--limit", "N", CLI_NUMBER, "At most so many.", "50", NULL, NULL, false},
+    {"--after", "CURSOR", CLI_TEXT, "Go on behind the last page.", NULL, NULL, NULL, false},
+    {0},
+};
+
+static void print_effects(struct cli *cli, const struct json *data)
+{
+    static const char *const headings[] = {"EFFECT", "STATE", "STEP", "TRIES", "CREATED", "DESTINATION", "KEY", "NOTE"};
+    struct table table;
+    int64_t now_us = env_real_wall_us();
+    table_init(&table, &cli->arena, headings, sizeof headings / sizeof *headings);
+    for (uint32_t i = 0; i < data->count; i++) {
+        const struct json *effect = &data->items[i];
+        char created[32] = "";
+        print_when(print_time_of(effect, "created_at"), now_us, created);
+        struct bytes state = print_field(cli, effect, "state");
+        const struct bytes cells[] = {print_field(cli, effect, "effect"),        state,
+                                      print_field(cli, effect, "step"),          print_field(cli, effect, "tries"),
+                                      arena_dup(&cli->arena, bytes_of(created)), print_field(cli, effect, "destination"),
+                                      print_field(cli, effect, "key"),           print_field(cli, effect, "note")};
+        table_add(&table, cells, print_state_colour(state));
+    }
+    table_print(&table);
+}
+
+int effects_ls_run(struct cli *cli)
+{
+    static const char *const filters[] = {"destination", "state", "step", "limit", "after"};
+    return client_list(cli, "/v1/effects", filters, sizeof filters / sizeof *filters, print_effects,
+                       "no effects. They appear with the first POST /v1/effects: semel help effects add");
+}
+
+/* ---- add ---- */
+
+const struct cli_option effects_add_options[] = {
+    {"--destination", "NAME", CLI_TEXT, "Where it goes: a destination of the policy.", NULL, NULL, NULL, true},
+    {"--workflow", "NAME", CLI_TEXT, "What it belongs to; the destination's name without.", NULL, NULL, NULL, false},
+    {"--key", "KEY", CLI_TEXT, "What makes it one thing: the same key again is the same effect.", NULL, NULL, NULL, false},
+    {"--payload", "JSON", CLI_TEXT, "The body of a POST to the destination's URL; '-' reads it from stdin.", NULL, NULL, NULL,
+     false},
+    {"--request", "JSON", CLI_TEXT, "The whole request: method, path, headers, json, form or body.", NULL, NULL, NULL, false},
+    {"--mail", "JSON", CLI_TEXT, "A mail: to, subject, text, html.", NULL, NULL, NULL, false},
+    {"--group", "NAME", CLI_TEXT, "Those of one group go one after the other.", NULL, NULL, NULL, false},
+    {"--priority", "HOW", CLI_CHOICE, "Which go first.", NULL, NULL, outbox_priority_names, false},
+    {"--delay", "TIME", CLI_DURATION, "Not before so long from now.", NULL, NULL, NULL, false},
+    {0},
+};
+
+static int add_json(struct cli *cli, struct json_out *out, const char *name, const char *option)
+{
+    struct json json;
+    if (cli_text(cli, option) == NULL)
+        return CLI_OK;
+    int code = cli_read_json(cli, option, cli_text(cli, option), &json);
+    if (code != CLI_OK)
+        return code;
+    json_name(out, name);
+    json_raw(out, json.raw);
+    return CLI_OK;
+}
+
+static int make_body(struct cli *cli, struct json_out *out)
+{
+    static const char *const texts[] = {"destination", "workflow", "key", "group", "priority"};
+    json_open(out, '{');
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        char option[32];
+        snprintf(option, sizeof option, "--%s", texts[i]);
+        if (cli_text(cli, option) == NULL)
+            continue;
+        json_name(out, texts[i]);
+        json_cstr(out, cli_text(cli, option));
+    }
+    if (cli_text(cli, "--delay") != NULL) {
+        json_name(out, "delay_ms");
+        json_i64(out, cli_duration_us(cli, "--delay", 0) / 1000);
+    }
+    int code = add_json(cli, out, "payload", "--payload");
+    if (code == CLI_OK)
+        code = add_json(cli, out, "request", "--request");
+    if (code == CLI_OK)
+        code = add_json(cli, out, "mail", "--mail");
+    json_close(out, '}');
+    return code;
+}
+
+int effects_add_run(struct cli *cli)
+{
+    struct client_reply reply;
+    struct buf body;
+    buf_init(&body, CLI_INPUT_MAX);
+    struct json_out out = json_out_to(&body);
+    int code = make_body(cli, &out);
+    if (code == CLI_OK)
+        code = client_call(
+            cli, &(struct client_request){.method = "POST", .path = BYTES("/v1/effects"), .body = buf_bytes(&body)}, &reply);
+    buf_release(&body);
+    if (code != CLI_OK)
+        return code;
+    if (cli_on(cli, "--json"))
+        print_json(&reply.json);
+    else
+        print_line("%.*s %.*s%s", BYTES_ARG(print_field(cli, &reply.json, "effect")),
+                   BYTES_ARG(print_field(cli, &reply.json, "state")),
+                   reply.status == 200 ? " (the same key was accepted before)" : "");
+    return CLI_OK;
+}
+
+/* ---- show, retry, cancel, resolve ---- */
+
+static struct bytes path_of(struct cli *cli, const char *verb)
+{
+    struct buf path;
+    buf_init(&path, 1024);
+    buf_add_cstr(&path, "/v1/effects");
+    client_path_add(&path, bytes_of(cli->arguments[0]));
+    buf_add_cstr(&path, verb);
+    struct bytes text = arena_dup(&cli->arena, buf_bytes(&path));
+    buf_release(&path);
+    return text;
+}
+
+int effects_show_run(struct cli *cli)
+{
+    struct client_reply reply;
+    int code = client_call(cli, &(struct client_request){.method = "GET", .path = path_of(cli, "")}, &reply);
+    if (code != CLI_OK)
+        return code;
+    if (cli_on(cli, "--json")) {
+        print_json(&reply.json);
+        return CLI_OK;
+    }
+    for (uint32_t i = 0; i < reply.json.count; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "%.*s", BYTES_ARG(reply.json.members[i].name));
+        struct bytes value = print_field(cli, &reply.json, name);
+        if (value.len > 0)
+            print_line("%-14s %.*s", name, BYTES_ARG(value));
+    }
+    return CLI_OK;
+}
+
+const struct cli_option effects_note_options[] = {
+    {"--note", "TEXT", CLI_TEXT, "Why; it is kept with the decision.", NULL, NULL, NULL, false},
+    {0},
+};
+
+const struct cli_option effects_resolve_options[] = {
+    {"--happened", NULL, CLI_SWITCH, "It did happen: it counts as done.", NULL, NULL, NULL, false},
+    {"--did-not", NULL, CLI_SWITCH, "It did not happen, and shall not under this key.", NULL, NULL, NULL, false},
+    {"--retry", NULL, CLI_SWITCH, "It did not happen: send it again.", NULL, NULL, NULL, false},
+    {"--result", "JSON", CLI_TEXT, "With --happened: what came of it.", NULL, NULL, NULL, false},
+    {"--note", "TEXT", CLI_TEXT, "How you know; it is kept with the decision.", NULL, NULL, NULL, false},
+    {0},
+};
+
+/* {"outcome":…,"note":…} */
+static int say(struct cli *cli, const char *verb, const char *outcome)
+{
+    struct client_reply reply;
+    struct buf body;
+    int code = CLI_OK;
+    buf_init(&body, CLI_INPUT_MAX);
+    struct json_out out = json_out_to(&body);
+    json_open(&out, '{');
+    if (outcome != NULL) {
+        json_name(&out, "outcome");
+        json_cstr(&out, outcome);
+        code = add_json(cli, &out, "result", "--result");
+    }
+    if (cli_text(cli, "--note") != NULL) {
+        json_name(&out, "note");
+        json_cstr(&out, cli_text(cli, "--note"));
+    }
+    json_close(&out, '}');
+    if (code == CLI_OK)
+        code = client_call(cli, &(struct client_request){.method = "POST", .path = path_of(cli, verb), .body = buf_bytes(&body)},
+                           &reply);
+    buf_release(&body);
+    if (code != CLI_OK)
+        return code;
+    if (cli_on(cli, "--json"))
+        print_json(&reply.json);
+    else
+        print_line("%s is now %.*s", cli->arguments[0], BYTES_ARG(print_field(cli, &reply.json, "state")));
+    return CLI_OK;
+}
+
+int effects_retry_run(struct cli *cli)
+{
+    return say(cli, "/retry", NULL);
+}
+
+int effects_cancel_run(struct cli *cli)
+{
+    return say(cli, "/cancel", NULL);
+}
+
+int effects_resolve_run(struct cli *cli)
+{
+    int said = cli_on(cli, "--happened") + cli_on(cli, "--did-not") + cli_on(cli, "--retry");
+    if (said != 1)
+        return cli_fail(CLI_USAGE, "say one of --happened, --did-not and --retry.");
+    return say(cli, "/resolve", cli_on(cli, "--happened") ? "happened" : cli_on(cli, "--retry") ? "retry" : "did_not");
+}

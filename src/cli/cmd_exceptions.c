@@ -1,0 +1,148 @@
+#include <stdio.h>
+
+#include "cli/client.h"
+#include "cli/commands.h"
+#include "cli/print.h"
+#include "env/env.h"
+
+/* ---- ls ---- */
+
+static const char *const which[] = {"open", "all", NULL};
+
+const struct cli_option exceptions_ls_options[] = {
+    {"--state", "WHICH", CLI_CHOICE, "The open ones, by due time, or all, newest first.", "open", NULL, which, false},
+    {"--limit", "N", CLI_NUMBER, "At most so many.", "50", NULL, NULL, false},
+    {"--after", "CURSOR", CLI_TEXT, "Go on behind the last page.", NULL, NULL, NULL, false},
+    {0},
+};
+
+static void print_cards(struct cli *cli, const struct json *data)
+{
+    static const char *const headings[] = {"EXCEPTION", "KIND", "OWNER", "DUE", "INTENT", "RESOLUTION", "REASON"};
+    struct table table;
+    int64_t now_us = env_real_wall_us();
+    table_init(&table, &cli->arena, headings, sizeof headings / sizeof *headings);
+    for (uint32_t i = 0; i < data->count; i++) {
+        const struct json *card = &data->items[i];
+        char due[32] = "";
+        int64_t due_us = print_time_of(card, "due_at");
+        print_when(due_us, now_us, due);
+        bool open = bytes_is(print_field(cli, card, "state"), "open");
+        const struct bytes cells[] = {print_field(cli, card, "exception"), print_field(cli, card, "kind"),
+                                      print_field(cli, card, "owner"),     arena_dup(&cli->arena, bytes_of(due)),
+                                      print_field(cli, card, "intent"),    print_field(cli, card, "resolution"),
+                                      print_field(cli, card, "reason")};
+        table_add(&table, cells, !open ? COLOUR_DIM : due_us < now_us ? COLOUR_RED : COLOUR_YELLOW);
+    }
+    table_print(&table);
+}
+
+int exceptions_ls_run(struct cli *cli)
+{
+    static const char *const filters[] = {"state", "limit", "after"};
+    return client_list(cli, "/v1/exceptions", filters, sizeof filters / sizeof *filters, print_cards,
+                       "nothing is waiting for a person.");
+}
+
+/* ---- one ---- */
+
+static struct bytes path_of(struct cli *cli, const char *verb)
+{
+    struct buf path;
+    buf_init(&path, 1024);
+    buf_add_cstr(&path, "/v1/exceptions");
+    client_path_add(&path, bytes_of(cli->arguments[0]));
+    buf_add_cstr(&path, verb);
+    struct bytes text = arena_dup(&cli->arena, buf_bytes(&path));
+    buf_release(&path);
+    return text;
+}
+
+static void print_card(struct cli *cli, const struct json *card)
+{
+    static const char *const names[] = {"exception", "kind",       "state",       "intent",     "owner",       "due_at",
+                                        "reason",    "created_at", "resolved_at", "resolution", "resolved_by", "note"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        struct bytes value = print_field(cli, card, names[i]);
+        if (value.len > 0)
+            print_line("%-12s %.*s", names[i], BYTES_ARG(value));
+    }
+    const struct json *choices = json_get(card, BYTES("choices"));
+    for (uint32_t i = 0; choices != NULL && choices->type == JSON_ARRAY && i < choices->count; i++)
+        print_line("  %-10.*s %.*s", BYTES_ARG(print_field(cli, &choices->items[i], "choice")),
+                   BYTES_ARG(print_field(cli, &choices->items[i], "follows")));
+}
+
+int exceptions_show_run(struct cli *cli)
+{
+    struct client_reply reply;
+    int code = client_call(cli, &(struct client_request){.method = "GET", .path = path_of(cli, "")}, &reply);
+    if (code != CLI_OK)
+        return code;
+    if (cli_on(cli, "--json"))
+        print_json(&reply.json);
+    else
+        print_card(cli, &reply.json);
+    return CLI_OK;
+}
+
+/* ---- deciding ---- */
+
+static const char *const choices[] = {"happened", "did_not", "retry", "drop", NULL};
+
+const struct cli_option exceptions_resolve_options[] = {
+    {"--choice", "CHOICE", CLI_CHOICE, "What you decide; semel exceptions show says what follows.", NULL, NULL, choices, true},
+    {"--note", "TEXT", CLI_TEXT, "How you know; it is kept with the decision.", NULL, NULL, NULL, false},
+    {0},
+};
+
+const struct cli_option exceptions_assign_options[] = {
+    {"--owner", "NAME", CLI_TEXT, "Who has it from now on.", NULL, NULL, NULL, false},
+    {"--due", "TIME", CLI_TEXT, "By when, such as 2026-11-16T17:00:00Z.", NULL, NULL, NULL, false},
+    {0},
+};
+
+static int say(struct cli *cli, const char *verb, const char *const *names, size_t count)
+{
+    struct client_reply reply;
+    struct buf body;
+    buf_init(&body, 64 << 10);
+    struct json_out out = json_out_to(&body);
+    json_open(&out, '{');
+    for (size_t i = 0; i < count; i++) {
+        char option[32];
+        snprintf(option, sizeof option, "--%s", names[i]);
+        if (cli_text(cli, option) == NULL)
+            continue;
+        json_name(&out, names[i]);
+        json_cstr(&out, cli_text(cli, option));
+    }
+    json_close(&out, '}');
+    int code = client_call(cli, &(struct client_request){.method = "POST", .path = path_of(cli, verb), .body = buf_bytes(&body)},
+                           &reply);
+    buf_release(&body);
+    if (code != CLI_OK)
+        return code;
+    if (cli_on(cli, "--json"))
+        print_json(&reply.json);
+    else if (json_get(&reply.json, BYTES("owner")) != NULL)
+        print_card(cli, &reply.json);
+    else
+        print_line("%.*s is now %.*s", BYTES_ARG(print_field(cli, &reply.json, "intent")),
+                   BYTES_ARG(print_field(cli, &reply.json, "state")));
+    return CLI_OK;
+}
+
+int exceptions_resolve_run(struct cli *cli)
+{
+    static const char *const names[] = {"choice", "note"};
+    return say(cli, "/resolve", names, 2);
+}
+
+int exceptions_assign_run(struct cli *cli)
+{
+    static const char *const names[] = {"owner", "due"};
+    if (cli_text(cli, "--owner") == NULL && cli_text(cli, "--due") == NULL)
+        return cli_fail(CLI_USAGE, "give --owner, --due, or both.");
+    return say(cli, "/assign", names, 2);
+}
