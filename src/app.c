@@ -89,7 +89,7 @@ static enum status read_file(const char *path, struct buf *out, struct why *why)
     return OK;
 }
 
-static void print_problems(const char *path, const struct policy_problems *problems)
+static void print_problems(const char *path, const struct yaml_problems *problems)
 {
     for (size_t i = 0; i < problems->count; i++)
         fprintf(stderr, "%s:%zu:%zu: %s\n", path, problems->at[i].line, problems->at[i].column, problems->at[i].text);
@@ -97,7 +97,7 @@ static void print_problems(const char *path, const struct policy_problems *probl
 
 static enum status parse_policy(const char *name, struct bytes text, struct policy **ret_policy, struct why *why)
 {
-    struct policy_problems *problems = calloc(1, sizeof *problems);
+    struct yaml_problems *problems = calloc(1, sizeof *problems);
     ASSERT(problems != NULL);
     enum status status = policy_parse(text, ret_policy, problems);
     if (status != OK) {

@@ -138,7 +138,7 @@ void policy_show(struct call *call)
 
 static void write_problems(struct call *call, struct json_out *out)
 {
-    const struct policy_problems *problems = call->state;
+    const struct yaml_problems *problems = call->state;
     json_name(out, "problems");
     json_open(out, '[');
     for (size_t i = 0; i < problems->count; i++) {
@@ -199,7 +199,7 @@ void policy_put(struct call *call)
     if (!admin_keeps_house(call))
         return;
     struct policy_put_state *state = arena_zalloc(call->request->arena, 1, sizeof *state);
-    struct policy_problems *problems = arena_zalloc(call->request->arena, 1, sizeof *problems);
+    struct yaml_problems *problems = arena_zalloc(call->request->arena, 1, sizeof *problems);
     ASSERT(state != NULL && problems != NULL);
     enum status status = policy_parse(call->request->body, &state->policy, problems);
     if (status != OK && problems->count == 0) {
@@ -605,7 +605,7 @@ static void take_refresh(void *arg)
     if (refresh->read.status == OK) {
         access_free(api->access);
         api->access = refresh->access;
-        struct policy_problems problems;
+        struct yaml_problems problems;
         struct policy *policy = NULL;
         if (refresh->policy.version > api->policy_version && policy_parse(refresh->policy.text, &policy, &problems) == OK) {
             api_take_policy(api, policy, refresh->policy.version);

@@ -8,7 +8,7 @@
 
 enum { BLOCK_SIZE = 64 };
 
-static EVP_MD *sha256;
+static EVP_MD *sha256, *sha1;
 static uint32_t crc_table[256];
 static pthread_key_t context_key;
 static pthread_once_t setup_once = PTHREAD_ONCE_INIT;
@@ -34,6 +34,8 @@ static void setup(void)
 {
     sha256 = EVP_MD_fetch(NULL, "SHA256", NULL);
     ASSERT(sha256 != NULL);
+    sha1 = EVP_MD_fetch(NULL, "SHA1", NULL);
+    ASSERT(sha1 != NULL);
     int made = pthread_key_create(&context_key, free_context);
     ASSERT(made == 0);
     fill_crc_table();
@@ -45,17 +47,22 @@ void hash_setup(void)
 }
 
 /* One context per thread, freed when the thread ends. */
-static EVP_MD_CTX *begin(void)
+static EVP_MD_CTX *begin_with(const EVP_MD *digest)
 {
-    ASSERT(sha256 != NULL);
+    ASSERT(digest != NULL);
     if (thread_context == NULL) {
         thread_context = EVP_MD_CTX_new();
         ASSERT(thread_context != NULL);
         pthread_setspecific(context_key, thread_context);
     }
-    int began = EVP_DigestInit_ex2(thread_context, sha256, NULL);
+    int began = EVP_DigestInit_ex2(thread_context, digest, NULL);
     ASSERT(began == 1);
     return thread_context;
+}
+
+static EVP_MD_CTX *begin(void)
+{
+    return begin_with(sha256);
 }
 
 static void add(EVP_MD_CTX *context, const void *at, size_t len)
@@ -116,6 +123,26 @@ struct hash hash_hmac_sha256(struct bytes key, struct bytes data)
     add(context, inner.at, HASH_SIZE);
     OPENSSL_cleanse(pad, sizeof pad);
     return end(context);
+}
+
+void hash_uuid5(const uint8_t namespace[16], struct bytes name, char ret[37])
+{
+    uint8_t digest[20];
+    char hex[32];
+    EVP_MD_CTX *context = begin_with(sha1);
+    add(context, namespace, 16);
+    add(context, name.at, name.len);
+    int ended = EVP_DigestFinal_ex(context, digest, NULL);
+    ASSERT(ended == 1);
+    digest[6] = (uint8_t)((digest[6] & 0x0F) | 0x50);
+    digest[8] = (uint8_t)((digest[8] & 0x3F) | 0x80);
+    bytes_to_hex((struct bytes){(const char *)digest, 16}, hex);
+    for (size_t from = 0, to = 0; from < sizeof hex; from++) {
+        if (to == 8 || to == 13 || to == 18 || to == 23)
+            ret[to++] = '-';
+        ret[to++] = hex[from];
+    }
+    ret[36] = '\0';
 }
 
 bool hash_equal(struct bytes a, struct bytes b)

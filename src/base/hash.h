@@ -1,5 +1,6 @@
 /*
- * hash: SHA-256 and HMAC-SHA-256 (OpenSSL, fetched once), constant-time compare, CRC-32. Every thread may call these.
+ * hash: SHA-256, HMAC-SHA-256 and, for UUIDs of version 5, SHA-1 (OpenSSL, fetched once), constant-time compare, CRC-32. Every
+ * thread may call these.
  */
 #ifndef SEMEL_BASE_HASH_H
 #define SEMEL_BASE_HASH_H
@@ -24,6 +25,9 @@ struct hash hash_sha256(struct bytes data);
 
 /* SHA-256 over the parts, each preceded by its length as 8 bytes big-endian, so that no two lists of parts collide. */
 struct hash hash_parts(const struct bytes *parts, size_t count);
+
+/* RFC 9562 version 5: a name-based UUID in its text form, 36 characters and a NUL. Not for secrets. */
+void hash_uuid5(const uint8_t namespace[16], struct bytes name, char ret[37]);
 
 struct hash hash_hmac_sha256(struct bytes key, struct bytes data);
 

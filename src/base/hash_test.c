@@ -122,3 +122,15 @@ TEST(hash_may_be_called_by_every_thread)
     for (int i = 0; i < 8; i++)
         CHECK_INT(pthread_join(threads[i], NULL), 0);
 }
+
+TEST(a_uuid_of_version_5_is_the_published_one)
+{
+    static const uint8_t dns[16] = {0x6b, 0xa7, 0xb8, 0x10, 0x9d, 0xad, 0x11, 0xd1,
+                                    0x80, 0xb4, 0x00, 0xc0, 0x4f, 0xd4, 0x30, 0xc8};
+    char text[37];
+    hash_setup();
+    hash_uuid5(dns, BYTES("www.example.com"), text);
+    CHECK_TEXT(bytes_of(text), "2ed6657d-e927-568b-95e1-2665a8aea6a2");
+    hash_uuid5(dns, BYTES(""), text);
+    CHECK_INT(text[14], '5');
+}

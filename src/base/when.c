@@ -226,6 +226,55 @@ bool when_parse(struct bytes text, int64_t *ret_us)
     return true;
 }
 
+static bool take_month(struct bytes *rest, int *ret_month)
+{
+    static const char names[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
+    for (int i = 0; i < 12; i++) {
+        if (bytes_starts(*rest, (struct bytes){names + 3 * i, 3})) {
+            *rest = bytes_from(*rest, 3);
+            *ret_month = i + 1;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* "GMT", or "+0000". */
+static bool take_http_zone(struct bytes *rest, int64_t *ret_us)
+{
+    int hours, minutes;
+    if (bytes_is(*rest, "GMT")) {
+        *rest = bytes_from(*rest, 3);
+        *ret_us = 0;
+        return true;
+    }
+    bool east = take_char(rest, '+');
+    if ((!east && !take_char(rest, '-')) || !take_digits(rest, 2, &hours) || !take_digits(rest, 2, &minutes) || hours > 23 ||
+        minutes > 59)
+        return false;
+    int64_t offset = hours * WHEN_HOUR + minutes * WHEN_MINUTE;
+    *ret_us = east ? offset : -offset;
+    return true;
+}
+
+bool when_parse_http(struct bytes text, int64_t *ret_us)
+{
+    int day, month, year, hour, minute, second;
+    int64_t offset;
+    struct bytes name = bytes_cut(&text, ',');
+    if (name.len != 3 || !take_char(&text, ' ') || !take_digits(&text, 2, &day) || !take_char(&text, ' ') ||
+        !take_month(&text, &month) || !take_char(&text, ' ') || !take_digits(&text, 4, &year) || !take_char(&text, ' '))
+        return false;
+    if (!take_digits(&text, 2, &hour) || !take_char(&text, ':') || !take_digits(&text, 2, &minute) || !take_char(&text, ':') ||
+        !take_digits(&text, 2, &second) || !take_char(&text, ' ') || !take_http_zone(&text, &offset) || text.len > 0)
+        return false;
+    if (day < 1 || day > days_in_month(year, month) || hour > 23 || minute > 59 || second > 60)
+        return false;
+    *ret_us = days_of((struct date){year, month, day}) * WHEN_DAY + hour * WHEN_HOUR + minute * WHEN_MINUTE +
+              second * WHEN_SECOND - offset;
+    return true;
+}
+
 /* ---- durations ---- */
 
 struct unit {

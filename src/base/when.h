@@ -21,6 +21,9 @@ size_t when_format_mail(int64_t time_us, char ret[40]);
 /* RFC 3339 with zone or 'Z', or a plain date, or epoch seconds / milliseconds as digits (10 or 13 of them). */
 bool when_parse(struct bytes text, int64_t *ret_us);
 
+/* A date of HTTP or of mail: "Sun, 06 Nov 1994 08:49:37 GMT", "Fri, 24 May 2019 17:18:27 +0000". */
+bool when_parse_http(struct bytes text, int64_t *ret_us);
+
 /* A duration as people write it: "90s", "15m", "24h", "30d", "2w", "500ms", "1h30m". No bare numbers, no sign. */
 bool when_parse_duration(struct bytes text, int64_t *ret_us);
 

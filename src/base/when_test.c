@@ -193,3 +193,25 @@ TEST(when_rough_durations_use_one_unit)
     CHECK(roughly(-1, "0 s"));
     CHECK(roughly(INT64_MAX, "106751991 days"));
 }
+
+TEST(dates_of_http_and_mail_are_read)
+{
+    static const char *const bad[] = {"",
+                                      "Sun, 06 Nov 1994 08:49:37",
+                                      "Sun, 06 Nov 1994 08:49:37 UTC",
+                                      "Sun, 31 Feb 1994 08:49:37 GMT",
+                                      "Sun, 06 Nov 1994 24:49:37 GMT",
+                                      "Sunday, 06-Nov-94 08:49:37 GMT",
+                                      "Sun, 06 Nov 1994 08:49:37 GMT ",
+                                      "Sun, 00 Nov 1994 08:49:37 GMT"};
+    int64_t time_us = 0;
+    CHECK(when_parse_http(BYTES("Sun, 06 Nov 1994 08:49:37 GMT"), &time_us));
+    CHECK_INT(time_us, 784111777 * WHEN_SECOND);
+    CHECK(when_parse_http(BYTES("Fri, 24 May 2019 17:18:27 +0000"), &time_us));
+    CHECK_INT(time_us, 1558718307 * WHEN_SECOND);
+    CHECK(when_parse_http(BYTES("Fri, 24 May 2019 19:18:27 +0200"), &time_us));
+    CHECK_INT(time_us, 1558718307 * WHEN_SECOND);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        CHECK(!when_parse_http(bytes_of(bad[i]), &time_us));
+    CHECK_INT(time_us, 1558718307 * WHEN_SECOND);
+}

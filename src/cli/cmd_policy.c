@@ -8,7 +8,7 @@
 
 /* ---- check ---- */
 
-static void write_problem(const struct policy_problem *problem, const char *file, struct buf *buf)
+static void write_problem(const struct yaml_problem *problem, const char *file, struct buf *buf)
 {
     struct json_out out = json_out_to(buf);
     json_open(&out, '{');
@@ -23,7 +23,7 @@ static void write_problem(const struct policy_problem *problem, const char *file
     json_close(&out, '}');
 }
 
-static void print_problem(struct cli *cli, const char *file, const struct policy_problem *problem)
+static void print_problem(struct cli *cli, const char *file, const struct yaml_problem *problem)
 {
     if (!cli_on(cli, "--json")) {
         print_line("%s:%zu:%zu: %s", file, problem->line, problem->column, problem->text);
@@ -40,7 +40,7 @@ static void print_problem(struct cli *cli, const char *file, const struct policy
 static int check_file(struct cli *cli, struct policy **ret_policy, struct bytes *ret_text)
 {
     const char *file = cli->arguments[0];
-    struct policy_problems problems = {0};
+    struct yaml_problems problems = {0};
     int code = cli_read_file(cli, file, POLICY_SIZE_MAX, ret_text);
     if (code != CLI_OK)
         return code;
@@ -163,33 +163,39 @@ int policy_show_run(struct cli *cli)
 /* ---- settings ---- */
 
 static const char *const kind_names[] = {
-    [POLICY_TEXT] = "text",         [POLICY_ZONE] = "time zone", [POLICY_DURATION] = "duration", [POLICY_INTEGER] = "number",
-    [POLICY_SWITCH] = "true/false", [POLICY_CHOICE] = "choice",  [POLICY_LIST] = "list",         [POLICY_GROUP] = "mapping",
+    [SETTING_TEXT] = "text",      [SETTING_FORM] = "text",         [SETTING_DURATION] = "duration",
+    [SETTING_INTEGER] = "number", [SETTING_SWITCH] = "true/false", [SETTING_CHOICE] = "choice",
+    [SETTING_LIST] = "list",      [SETTING_GROUP] = "mapping",     [SETTING_GROUPS] = "list of mappings",
 };
 
-static struct bytes setting_values(struct cli *cli, const struct policy_setting *setting)
+static const char *kind_name(const struct setting *setting)
+{
+    return setting->kind == SETTING_FORM ? setting->form->shown : kind_names[setting->kind];
+}
+
+static struct bytes setting_values(struct cli *cli, const struct setting *setting)
 {
     struct buf buf;
     buf_init(&buf, 4096);
-    if (setting->kind == POLICY_CHOICE) {
+    if (setting->kind == SETTING_CHOICE) {
         for (size_t i = 0; setting->names[i] != NULL; i++)
             buf_printf(&buf, "%s%s", i > 0 ? " | " : "", setting->names[i]);
-    } else if (setting->kind == POLICY_DURATION && setting->max > 0) {
+    } else if (setting->kind == SETTING_DURATION && setting->max > 0) {
         char min[32], max[32];
         when_format_duration(setting->min, min);
         when_format_duration(setting->max, max);
         buf_printf(&buf, "%s to %s", min, max);
-    } else if (setting->kind == POLICY_INTEGER && setting->max > 0) {
+    } else if (setting->kind == SETTING_INTEGER && setting->max > 0) {
         buf_printf(&buf, "%lld to %lld", (long long)setting->min, (long long)setting->max);
     } else {
-        buf_add_cstr(&buf, kind_names[setting->kind]);
+        buf_add_cstr(&buf, kind_name(setting));
     }
     struct bytes text = arena_dup(&cli->arena, buf_bytes(&buf));
     buf_release(&buf);
     return text;
 }
 
-static void print_setting_json(struct cli *cli, const struct policy_setting *setting)
+static void print_setting_json(struct cli *cli, const struct setting *setting)
 {
     struct buf buf;
     buf_init(&buf, 64 << 10);
@@ -198,7 +204,7 @@ static void print_setting_json(struct cli *cli, const struct policy_setting *set
     json_name(&out, "name");
     json_cstr(&out, setting->name);
     json_name(&out, "kind");
-    json_cstr(&out, kind_names[setting->kind]);
+    json_cstr(&out, kind_name(setting));
     json_name(&out, "values");
     json_text(&out, setting_values(cli, setting));
     json_name(&out, "default");
@@ -229,7 +235,7 @@ int policy_settings_run(struct cli *cli)
     struct table table;
     table_init(&table, &cli->arena, headings, sizeof headings / sizeof *headings);
     for (size_t i = 0; i < policy_setting_count; i++) {
-        const struct policy_setting *setting = &policy_settings[i];
+        const struct setting *setting = &policy_settings[i];
         if (cli_on(cli, "--json")) {
             print_setting_json(cli, setting);
             continue;

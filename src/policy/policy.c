@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "destination/destination_read.h"
 #include "policy/policy_settings.h"
 
 /* Enough for POLICY_WORKFLOWS_MAX workflows that all inherit the longest template. */
@@ -10,15 +11,25 @@
 /* A node for every two bytes of text, at worst. */
 #define YAML_MEMORY_MAX ((size_t)64 << 20)
 
-struct named_workflow {
+/* Settings under a name that the user made up. */
+struct named {
     struct bytes name;
     const struct yaml *at, *settings;
 };
 
+/* What is named so, in sentences. */
+struct named_kind {
+    const char *word, *plural, *example;
+    size_t count_max;
+};
+
+static const struct named_kind workflow_kind = {"workflow", "workflows", "lease: 60s", POLICY_WORKFLOWS_MAX};
+static const struct named_kind destination_kind = {"destination", "destinations", "provider: http", POLICY_DESTINATIONS_MAX};
+
 struct parsing {
     struct policy *policy;
     struct arena scratch; /* the tree; gone when parsing ends */
-    struct policy_problems *problems;
+    struct yaml_problems *problems;
     struct settings defaults;
 };
 
@@ -40,7 +51,7 @@ static bool shares_key(const struct settings *settings, const struct settings *d
 /* Where to show a problem of the key: at what this workflow wrote itself, the template before time and zone. */
 static const struct setting_value *key_origin(const struct settings *own, const struct settings *settings)
 {
-    static const enum setting order[] = {SETTING_KEY, SETTING_TIME, SETTING_ZONE};
+    static const enum policy_row order[] = {SETTING_KEY, SETTING_TIME, SETTING_ZONE};
     for (size_t i = 0; i < sizeof order / sizeof *order; i++)
         if (own->at[order[i]].given)
             return &own->at[order[i]];
@@ -59,7 +70,7 @@ static enum status compile_key(struct parsing *parsing, const struct settings *o
     if (status != INVALID)
         return status;
     const struct setting_value *origin = key_origin(own, settings);
-    problem_add(parsing->problems, origin->line, origin->column, "%s", why.text);
+    yaml_problem_add(parsing->problems, origin->line, origin->column, "%s", why.text);
     return OK;
 }
 
@@ -67,8 +78,8 @@ static void check_window(struct parsing *parsing, const struct settings *own, co
 {
     const struct setting_value *window = &own->at[SETTING_WINDOW], *capability = &settings->at[SETTING_CAPABILITY];
     if (window->given && !capability->refused && capability->number != CAPABILITY_IDEMPOTENT)
-        problem_add(parsing->problems, window->line, window->column,
-                    "window is for destinations that remember our key; add capability: idempotent, or remove it");
+        yaml_problem_add(parsing->problems, window->line, window->column,
+                         "window is for destinations that remember our key; add capability: idempotent, or remove it");
 }
 
 static struct workflow_rules rules_of(const struct settings *settings, struct bytes name)
@@ -97,26 +108,29 @@ static struct workflow_rules rules_of(const struct settings *settings, struct by
 
 static enum status read_defaults(struct parsing *parsing, const struct settings *top)
 {
-    struct settings built_in, own, base;
+    struct settings own, built_in;
     struct policy *policy = parsing->policy;
-    TRY(settings_built_in(&policy->arena, &built_in));
-    TRY(settings_read(top->at[SETTING_DEFAULTS].group, POLICY_WORKFLOW, &policy->arena, &own, parsing->problems));
-    base = settings_over(top, &built_in);
-    parsing->defaults = settings_over(&own, &base);
+    TRY(settings_built_in(&policy_table, &policy->arena, built_in.at));
+    TRY(settings_read(&policy_table, top->at[SETTING_DEFAULTS].group, POLICY_WORKFLOW, &policy->arena, own.at,
+                      parsing->problems));
+    parsing->defaults = own;
+    settings_over(SETTING_COUNT, parsing->defaults.at, top->at);
+    settings_over(SETTING_COUNT, parsing->defaults.at, built_in.at);
     policy->defaults = rules_of(&parsing->defaults, BYTES(""));
     check_window(parsing, &own, &parsing->defaults);
     return compile_key(parsing, &own, &parsing->defaults, &policy->defaults);
 }
 
-static enum status read_workflow(struct parsing *parsing, const struct named_workflow *workflow, struct workflow_rules *ret_rules)
+static enum status read_workflow(struct parsing *parsing, const struct named *workflow, struct workflow_rules *ret_rules)
 {
     struct policy *policy = parsing->policy;
     struct settings own, settings;
     struct bytes name = arena_dup(&policy->arena, workflow->name);
     if (name.at == NULL)
         return FULL;
-    TRY(settings_read(workflow->settings, POLICY_WORKFLOW, &policy->arena, &own, parsing->problems));
-    settings = settings_over(&own, &parsing->defaults);
+    TRY(settings_read(&policy_table, workflow->settings, POLICY_WORKFLOW, &policy->arena, own.at, parsing->problems));
+    settings = own;
+    settings_over(SETTING_COUNT, settings.at, parsing->defaults.at);
     *ret_rules = rules_of(&settings, name);
     check_window(parsing, &own, &settings);
     if (shares_key(&settings, &parsing->defaults)) {
@@ -126,43 +140,30 @@ static enum status read_workflow(struct parsing *parsing, const struct named_wor
     return compile_key(parsing, &own, &settings, ret_rules);
 }
 
-static bool is_name_char(char c)
-{
-    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '.' || c == '_' || c == '-';
-}
-
-static bool is_workflow_name(struct bytes name)
-{
-    for (size_t i = 0; i < name.len; i++)
-        if (!is_name_char(name.at[i]))
-            return false;
-    return name.len >= 1 && name.len <= POLICY_NAME_MAX;
-}
-
-/* NULL for a workflow that is left empty; `ret_good` is false when it has a problem. */
-static const struct yaml *workflow_settings(struct parsing *parsing, const struct yaml *name, bool *ret_good)
+/* NULL for one that is left empty; `ret_good` is false when it has a problem. */
+static const struct yaml *named_settings(struct parsing *parsing, const struct named_kind *kind, const struct yaml *name,
+                                         bool *ret_good)
 {
     const struct yaml *settings = name->next;
-    struct bytes shown = problem_clip(name->text);
+    struct bytes shown = yaml_clip(name->text);
     *ret_good = false;
-    if (name->kind != YAML_TEXT || !is_workflow_name(name->text)) {
+    if (name->kind != YAML_TEXT || !settings_is_name(name->text)) {
         if (name->kind != YAML_REFUSED)
-            problem_add(parsing->problems, name->line, name->column,
-                        "the name of a workflow is 1 to %d letters, digits, '.', '_' or '-', not '%.*s'", POLICY_NAME_MAX,
-                        BYTES_ARG(shown));
+            yaml_problem_add(parsing->problems, name->line, name->column,
+                             "the name of a %s is 1 to %d letters, digits, '.', '_' or '-', not '%.*s'", kind->word,
+                             SETTING_NAME_MAX, BYTES_ARG(shown));
         return NULL;
     }
     *ret_good = settings->kind == YAML_MAP || yaml_is_absent(settings);
     if (!*ret_good && settings->kind != YAML_REFUSED)
-        problem_add(parsing->problems, settings->line, settings->column,
-                    "workflow '%.*s' wants settings such as lease: 60s, not %s", BYTES_ARG(shown),
-                    settings->kind == YAML_LIST ? "a list" : "text");
+        yaml_problem_add(parsing->problems, settings->line, settings->column, "%s '%.*s' wants settings such as %s, not %s",
+                         kind->word, BYTES_ARG(shown), kind->example, settings->kind == YAML_LIST ? "a list" : "text");
     return settings->kind == YAML_MAP ? settings : NULL;
 }
 
 static int by_place(const void *a, const void *b)
 {
-    const struct yaml *x = ((const struct named_workflow *)a)->at, *y = ((const struct named_workflow *)b)->at;
+    const struct yaml *x = ((const struct named *)a)->at, *y = ((const struct named *)b)->at;
     if (x->line != y->line)
         return x->line < y->line ? -1 : 1;
     return x->column < y->column ? -1 : x->column > y->column;
@@ -170,7 +171,7 @@ static int by_place(const void *a, const void *b)
 
 static int by_name_and_place(const void *a, const void *b)
 {
-    int order = bytes_cmp(((const struct named_workflow *)a)->name, ((const struct named_workflow *)b)->name);
+    int order = bytes_cmp(((const struct named *)a)->name, ((const struct named *)b)->name);
     return order != 0 ? order : by_place(a, b);
 }
 
@@ -179,56 +180,60 @@ static int rules_by_name(const void *a, const void *b)
     return bytes_cmp(((const struct workflow_rules *)a)->name, ((const struct workflow_rules *)b)->name);
 }
 
+static int destinations_by_name(const void *a, const void *b)
+{
+    return bytes_cmp(((const struct destination *)a)->name, ((const struct destination *)b)->name);
+}
+
 /* Takes out those that are named again and leaves the rest in the order of the document; returns how many remain. */
-static size_t drop_repeated(struct parsing *parsing, struct named_workflow *workflows, size_t count)
+static size_t drop_repeated(struct parsing *parsing, const struct named_kind *kind, struct named *all, size_t count)
 {
     size_t kept = 0;
     if (count > 0)
-        qsort(workflows, count, sizeof *workflows, by_name_and_place);
+        qsort(all, count, sizeof *all, by_name_and_place);
     for (size_t i = 0; i < count; i++) {
-        if (kept > 0 && bytes_eq(workflows[kept - 1].name, workflows[i].name))
-            problem_add(parsing->problems, workflows[i].at->line, workflows[i].at->column,
-                        "workflow '%.*s' is given twice, first on line %zu; keep one", BYTES_ARG(workflows[i].name),
-                        workflows[kept - 1].at->line);
+        if (kept > 0 && bytes_eq(all[kept - 1].name, all[i].name))
+            yaml_problem_add(parsing->problems, all[i].at->line, all[i].at->column,
+                             "%s '%.*s' is given twice, first on line %zu; keep one", kind->word, BYTES_ARG(all[i].name),
+                             all[kept - 1].at->line);
         else
-            workflows[kept++] = workflows[i];
+            all[kept++] = all[i];
     }
     if (kept > 0)
-        qsort(workflows, kept, sizeof *workflows, by_place);
+        qsort(all, kept, sizeof *all, by_place);
     return kept;
 }
 
-static enum status list_workflows(struct parsing *parsing, const struct yaml *group, struct named_workflow **ret_workflows,
-                                  size_t *ret_count)
+/* None when `group` is NULL or has too many, which is a problem. */
+static enum status list_named(struct parsing *parsing, const struct named_kind *kind, const struct yaml *group,
+                              struct named **ret_all, size_t *ret_count)
 {
-    struct named_workflow *workflows = arena_zalloc(&parsing->scratch, group->count + 1, sizeof *workflows);
-    size_t count = 0;
-    if (workflows == NULL)
-        return FULL;
-    for (const struct yaml *name = group->first; name != NULL; name = name->next->next) {
-        bool good;
-        const struct yaml *settings = workflow_settings(parsing, name, &good);
-        if (good)
-            workflows[count++] = (struct named_workflow){name->text, name, settings};
+    size_t count = 0, group_count = group != NULL ? group->count : 0;
+    if (group_count > kind->count_max) {
+        yaml_problem_add(parsing->problems, group->line, group->column, "there are %zu %s; at most %zu are read", group_count,
+                         kind->plural, kind->count_max);
+        group_count = 0;
     }
-    *ret_count = drop_repeated(parsing, workflows, count);
-    *ret_workflows = workflows;
+    struct named *all = arena_zalloc(&parsing->scratch, group_count + 1, sizeof *all);
+    if (all == NULL)
+        return FULL;
+    for (const struct yaml *name = group_count > 0 ? group->first : NULL; name != NULL; name = name->next->next) {
+        bool good;
+        const struct yaml *settings = named_settings(parsing, kind, name, &good);
+        if (good)
+            all[count++] = (struct named){name->text, name, settings};
+    }
+    *ret_count = drop_repeated(parsing, kind, all, count);
+    *ret_all = all;
     return OK;
 }
 
 static enum status read_workflows(struct parsing *parsing, const struct yaml *group)
 {
     struct policy *policy = parsing->policy;
-    struct named_workflow *workflows;
+    struct named *workflows;
     size_t count;
-    if (group == NULL)
-        return OK;
-    if (group->count > POLICY_WORKFLOWS_MAX) {
-        problem_add(parsing->problems, group->line, group->column, "there are %zu workflows; at most %d are read", group->count,
-                    POLICY_WORKFLOWS_MAX);
-        return OK;
-    }
-    TRY(list_workflows(parsing, group, &workflows, &count));
+    TRY(list_named(parsing, &workflow_kind, group, &workflows, &count));
     policy->workflows = arena_zalloc(&policy->arena, count + 1, sizeof *policy->workflows);
     if (policy->workflows == NULL)
         return FULL;
@@ -239,6 +244,28 @@ static enum status read_workflows(struct parsing *parsing, const struct yaml *gr
     return OK;
 }
 
+static enum status read_destinations(struct parsing *parsing, const struct settings *top)
+{
+    struct policy *policy = parsing->policy;
+    struct named *all;
+    size_t count;
+    TRY(list_named(parsing, &destination_kind, top->at[SETTING_DESTINATIONS].group, &all, &count));
+    policy->destinations = arena_zalloc(&policy->arena, count + 1, sizeof *policy->destinations);
+    if (policy->destinations == NULL)
+        return FULL;
+    struct destination_source source = {.arena = &policy->arena,
+                                        .scratch = &parsing->scratch,
+                                        .problems = parsing->problems,
+                                        .zone = parsing->defaults.at[SETTING_ZONE].text.at};
+    for (; policy->destination_count < count; policy->destination_count++) {
+        const struct named *named = &all[policy->destination_count];
+        TRY(destination_read(&source, named->at, named->settings, &policy->destinations[policy->destination_count]));
+    }
+    if (count > 0)
+        qsort(policy->destinations, count, sizeof *policy->destinations, destinations_by_name);
+    return OK;
+}
+
 static enum status read_document(struct parsing *parsing)
 {
     struct policy *policy = parsing->policy;
@@ -246,18 +273,21 @@ static enum status read_document(struct parsing *parsing)
     struct settings top;
     TRY(yaml_read(policy->text, &parsing->scratch, &root, parsing->problems));
     if (root != NULL && root->kind != YAML_MAP && !yaml_is_absent(root)) {
-        problem_add(parsing->problems, root->line, root->column, "a policy is settings such as 'version: 1', not %s",
-                    root->kind == YAML_LIST ? "a list" : "text");
+        yaml_problem_add(parsing->problems, root->line, root->column, "a policy is settings such as 'version: 1', not %s",
+                         root->kind == YAML_LIST ? "a list" : "text");
         return INVALID;
     }
     const struct yaml *map = root != NULL && root->kind == YAML_MAP ? root : NULL;
-    TRY(settings_read(map, POLICY_TOP, &policy->arena, &top, parsing->problems));
+    TRY(settings_read(&policy_table, map, POLICY_TOP, &policy->arena, top.at, parsing->problems));
     TRY(read_defaults(parsing, &top));
     TRY(read_workflows(parsing, top.at[SETTING_WORKFLOWS].group));
+    TRY(read_destinations(parsing, &top));
+    policy->owner = parsing->defaults.at[SETTING_OWNER].text;
+    policy->due_us = parsing->defaults.at[SETTING_DUE].number;
     return parsing->problems->count == 0 ? OK : INVALID;
 }
 
-static enum status parse_into(struct policy *policy, struct bytes text, struct policy_problems *problems)
+static enum status parse_into(struct policy *policy, struct bytes text, struct yaml_problems *problems)
 {
     struct parsing parsing = {.policy = policy, .problems = problems};
     /* A text over the limit is refused by the reader, which looks at no more than its length; then nobody needs a copy. */
@@ -273,7 +303,7 @@ static enum status parse_into(struct policy *policy, struct bytes text, struct p
     return status;
 }
 
-enum status policy_parse(struct bytes text, struct policy **ret_policy, struct policy_problems *problems)
+enum status policy_parse(struct bytes text, struct policy **ret_policy, struct yaml_problems *problems)
 {
     struct policy *policy = calloc(1, sizeof *policy);
     problems->count = 0;
@@ -297,6 +327,8 @@ void policy_free(struct policy *policy)
         if (policy->workflows[i].key != policy->defaults.key)
             key_template_free(policy->workflows[i].key);
     key_template_free(policy->defaults.key);
+    for (size_t i = 0; i < policy->destination_count; i++)
+        key_template_free(policy->destinations[i].key);
     arena_release(&policy->arena);
     free(policy);
 }
@@ -313,4 +345,17 @@ const struct workflow_rules *policy_workflow(const struct policy *policy, struct
     const struct workflow_rules *rules =
         bsearch(&name, policy->workflows, policy->workflow_count, sizeof *policy->workflows, name_against_rules);
     return rules != NULL ? rules : &policy->defaults;
+}
+
+static int name_against_destination(const void *name, const void *destination)
+{
+    return bytes_cmp(*(const struct bytes *)name, ((const struct destination *)destination)->name);
+}
+
+const struct destination *policy_destination(const struct policy *policy, struct bytes name)
+{
+    if (policy->destination_count == 0 || name.len == 0)
+        return NULL;
+    return bsearch(&name, policy->destinations, policy->destination_count, sizeof *policy->destinations,
+                   name_against_destination);
 }

@@ -1,7 +1,7 @@
 /*
  * policy: the user's rules as one YAML document (semel.yaml), strict. Pure: text in, rules out; storing versions is audit's and
  * store's work. An unknown key, a wrong type, a duplicate, a bad unit or a bad template is refused with line, column and a
- * suggestion; the whole document is read and up to POLICY_PROBLEMS_MAX problems are reported at once. Anchors, aliases, tags and
+ * suggestion; the whole document is read and up to YAML_PROBLEMS_MAX problems are reported at once. Anchors, aliases, tags and
  * several documents are refused.
  *
  *     version: 1
@@ -33,49 +33,25 @@
 #include "base/arena.h"
 #include "base/hash.h"
 #include "base/json.h"
+#include "base/settings.h"
+#include "base/yaml.h"
+#include "destination/destination.h"
 #include "fingerprint/fingerprint.h"
 
-#define POLICY_SIZE_MAX (256 * 1024)
-#define POLICY_PROBLEMS_MAX 20
+#define POLICY_SIZE_MAX YAML_SIZE_MAX
 #define POLICY_WORKFLOWS_MAX 10000
-#define POLICY_NAME_MAX 64 /* of a workflow: letters, digits, '.', '_', '-' */
-#define POLICY_LIST_MAX 64
+#define POLICY_DESTINATIONS_MAX 1000
+#define POLICY_NAME_MAX SETTING_NAME_MAX /* of a workflow or destination: letters, digits, '.', '_', '-' */
 
 enum policy_mode { MODE_ENFORCE, MODE_SHADOW };
-enum capability { CAPABILITY_NONE, CAPABILITY_IDEMPOTENT, CAPABILITY_QUERY };
-enum on_unknown { ON_UNKNOWN_HOLD, ON_UNKNOWN_RETRY, ON_UNKNOWN_SKIP };
 
 extern const char *const policy_mode_names[]; /* "enforce", "shadow", NULL */
-extern const char *const capability_names[];  /* "none", "idempotent", "query", NULL */
-extern const char *const on_unknown_names[];  /* "hold", "retry", "skip", NULL */
 
 /* ---- the settings: one table for the parser, the defaults, the documentation and the tests ---- */
 
-enum policy_kind {
-    POLICY_TEXT,     /* any text that is not empty */
-    POLICY_ZONE,     /* an IANA time zone */
-    POLICY_DURATION, /* min and max in microseconds */
-    POLICY_INTEGER,
-    POLICY_SWITCH, /* true or false */
-    POLICY_CHOICE, /* one of `names` */
-    POLICY_LIST,   /* a list of names */
-    POLICY_GROUP,  /* a mapping: defaults, workflows */
-};
-
 enum policy_place { POLICY_TOP = 1, POLICY_WORKFLOW = 2 }; /* where a setting may stand; POLICY_WORKFLOW is also under defaults */
 
-struct policy_setting {
-    const char *name;
-    enum policy_kind kind;
-    unsigned places;          /* of enum policy_place */
-    const char *default_text; /* as one would write it; NULL when there is none */
-    int64_t min, max;         /* for durations and integers */
-    const char *const *names; /* for choices, NULL-terminated */
-    const char *example;
-    const char *help; /* one sentence */
-};
-
-extern const struct policy_setting policy_settings[];
+extern const struct setting policy_settings[];
 extern const size_t policy_setting_count;
 
 struct workflow_rules {
@@ -99,24 +75,21 @@ struct policy {
     struct workflow_rules defaults;
     struct workflow_rules *workflows;
     size_t workflow_count; /* sorted by name */
-};
-
-struct policy_problem {
-    size_t line, column; /* from 1 */
-    char text[240];      /* what is wrong and what to write instead */
-};
-
-struct policy_problems {
-    size_t count;
-    struct policy_problem at[POLICY_PROBLEMS_MAX];
+    struct destination *destinations;
+    size_t destination_count; /* sorted by name */
+    struct bytes owner;       /* who gets exceptions that nobody else owns; BYTES_NONE for nobody */
+    int64_t due_us;           /* how long an exception may stay open before it is overdue */
 };
 
 /* INVALID when there is at least one problem; they are sorted by line and column. FULL when memory runs out. An empty document is
  * valid and means the defaults. */
-CHECKED enum status policy_parse(struct bytes text, struct policy **ret_policy, struct policy_problems *problems);
+CHECKED enum status policy_parse(struct bytes text, struct policy **ret_policy, struct yaml_problems *problems);
 void policy_free(struct policy *policy);
 
 /* The rules of a workflow: its own, or the defaults. Never NULL. */
 const struct workflow_rules *policy_workflow(const struct policy *policy, struct bytes name);
+
+/* NULL when the policy has no destination of that name. */
+const struct destination *policy_destination(const struct policy *policy, struct bytes name);
 
 #endif

@@ -8,7 +8,7 @@
 static struct policy *parse(const char *text)
 {
     struct policy *policy = NULL;
-    struct policy_problems problems;
+    struct yaml_problems problems;
     hash_setup();
     if (policy_parse(bytes_of(text), &policy, &problems) != OK)
         check_fail(__FILE__, __LINE__, "%s\n%zu:%zu: %s", text, problems.at[0].line, problems.at[0].column, problems.at[0].text);
@@ -96,7 +96,7 @@ TEST(an_empty_document_means_the_defaults)
 TEST(no_text_at_all_means_the_defaults)
 {
     struct policy *policy;
-    struct policy_problems problems;
+    struct yaml_problems problems;
     hash_setup();
     CHECK_INT(policy_parse(BYTES_NONE, &policy, &problems), OK);
     CHECK_INT(policy->text.len, 0);
@@ -295,11 +295,11 @@ enum { BAD_COUNT = sizeof bad_documents / sizeof *bad_documents };
 static void check_bad(size_t i)
 {
     struct policy *policy = NULL;
-    struct policy_problems problems;
+    struct yaml_problems problems;
     CHECK_INT(policy_parse(bytes_of(bad_documents[i].text), &policy, &problems), INVALID);
     CHECK(policy == NULL);
     CHECK(problems.count >= 1);
-    const struct policy_problem *first = &problems.at[0];
+    const struct yaml_problem *first = &problems.at[0];
     bool good = strstr(first->text, bad_documents[i].fragment) != NULL && first->line == bad_documents[i].line &&
                 (bad_documents[i].column == 0 || first->column == bad_documents[i].column);
     if (!good || problems.count > 1)
@@ -318,7 +318,7 @@ TEST(a_bad_document_is_refused_once_with_its_place_and_the_fix)
 TEST(all_problems_are_told_at_once_in_order_of_line)
 {
     struct policy *policy;
-    struct policy_problems problems;
+    struct yaml_problems problems;
     hash_setup();
     CHECK_INT(policy_parse(BYTES("workflows:\n  b: {lease: 1}\n  a: {leese: 5s, keep: x}\ndefaults:\n  mode: off\nzone: X\n"),
                            &policy, &problems),
@@ -334,15 +334,15 @@ TEST(of_very_many_problems_the_first_twenty_by_line_are_told)
 {
     struct buf text;
     struct policy *policy;
-    struct policy_problems problems;
+    struct yaml_problems problems;
     hash_setup();
     buf_init(&text, POLICY_SIZE_MAX);
     buf_add_cstr(&text, "workflows:\n");
     for (int i = 0; i < 5000; i++)
         buf_printf(&text, "  w%d: {zone: Europe/Pari%d}\n", 9999 - i, i);
     CHECK_INT(policy_parse(buf_bytes(&text), &policy, &problems), INVALID);
-    CHECK_INT(problems.count, POLICY_PROBLEMS_MAX);
-    for (size_t i = 0; i < POLICY_PROBLEMS_MAX; i++)
+    CHECK_INT(problems.count, YAML_PROBLEMS_MAX);
+    for (size_t i = 0; i < YAML_PROBLEMS_MAX; i++)
         CHECK_INT(problems.at[i].line, i + 2);
     buf_release(&text);
 }
@@ -350,7 +350,7 @@ TEST(of_very_many_problems_the_first_twenty_by_line_are_told)
 static void check_refused(struct bytes text, const char *fragment)
 {
     struct policy *policy;
-    struct policy_problems problems;
+    struct yaml_problems problems;
     CHECK_INT(policy_parse(text, &policy, &problems), INVALID);
     if (strstr(problems.at[0].text, fragment) == NULL)
         check_fail(__FILE__, __LINE__, "\"%s\" does not say \"%s\"", problems.at[0].text, fragment);
@@ -383,7 +383,7 @@ static void check_flood(const char *piece)
 {
     struct buf text;
     struct policy *policy = NULL;
-    struct policy_problems problems;
+    struct yaml_problems problems;
     buf_init(&text, POLICY_SIZE_MAX);
     while (text.len + strlen(piece) <= POLICY_SIZE_MAX)
         buf_add_cstr(&text, piece);
@@ -407,14 +407,14 @@ TEST(floods_of_one_character_end_in_an_answer)
 static void check_clean(struct bytes text)
 {
     struct policy *policy;
-    struct policy_problems problems;
+    struct yaml_problems problems;
     enum status status = policy_parse(text, &policy, &problems);
     if (status == OK) {
         policy_free(policy);
         return;
     }
     CHECK_INT(status, INVALID);
-    CHECK(problems.count > 0 && problems.count <= POLICY_PROBLEMS_MAX);
+    CHECK(problems.count > 0 && problems.count <= YAML_PROBLEMS_MAX);
     for (size_t i = 0; i < problems.count; i++) {
         CHECK(problems.at[i].line >= 1 && problems.at[i].column >= 1);
         CHECK(bytes_is_utf8(bytes_of(problems.at[i].text)));
@@ -441,7 +441,7 @@ TEST(every_cut_and_every_changed_byte_of_a_document_ends_in_an_answer)
 TEST(a_problem_shows_no_control_characters)
 {
     struct policy *policy;
-    struct policy_problems problems;
+    struct yaml_problems problems;
     hash_setup();
     CHECK_INT(policy_parse(BYTES("mode: \"\\e[31mred\\x9b\"\n"), &policy, &problems), INVALID);
     CHECK(strstr(problems.at[0].text, "'?[31mred?\?'") != NULL);
@@ -450,9 +450,9 @@ TEST(a_problem_shows_no_control_characters)
 TEST(every_row_of_the_settings_table_is_complete)
 {
     hash_setup();
-    CHECK_INT(policy_setting_count, 16);
+    CHECK_INT(policy_setting_count, 19);
     for (size_t i = 0; i < policy_setting_count; i++) {
-        const struct policy_setting *setting = &policy_settings[i];
+        const struct setting *setting = &policy_settings[i];
         CHECK(setting->name != NULL && setting->help != NULL && setting->example != NULL && setting->places != 0);
         CHECK(setting->help[strlen(setting->help) - 1] == '.');
         char text[256];

@@ -8,16 +8,16 @@
 
 enum { SIZE_MAX_INPUT = 16 * 1024 };
 
-static void check_problems(struct bytes text, const struct policy_problems *problems)
+static void check_problems(struct bytes text, const struct yaml_problems *problems)
 {
     size_t lines = 1, line = 1, column = 1;
     for (size_t i = 0; i < text.len; i++)
         lines += text.at[i] == '\n' || text.at[i] == '\r' ||
                  (unsigned char)text.at[i] >= 0x80; /* U+0085, U+2028 and U+2029 end lines too */
     ASSERT(problems->count >= 1);
-    ASSERT(problems->count <= POLICY_PROBLEMS_MAX);
+    ASSERT(problems->count <= YAML_PROBLEMS_MAX);
     for (size_t i = 0; i < problems->count; i++) {
-        const struct policy_problem *problem = &problems->at[i];
+        const struct yaml_problem *problem = &problems->at[i];
         ASSERT(problem->line >= line);
         ASSERT(problem->line <= lines + 1);
         ASSERT(problem->column >= (problem->line == line ? column : 1));
@@ -32,7 +32,7 @@ static void check_problems(struct bytes text, const struct policy_problems *prob
 static void check_bounds(const char *name, int64_t value)
 {
     for (size_t i = 0; i < policy_setting_count; i++) {
-        const struct policy_setting *setting = &policy_settings[i];
+        const struct setting *setting = &policy_settings[i];
         if (strcmp(setting->name, name) != 0)
             continue;
         ASSERT(value >= setting->min);
@@ -54,7 +54,7 @@ static void check_rules(const struct workflow_rules *rules)
     ASSERT(rules->on_unknown <= ON_UNKNOWN_SKIP);
     ASSERT(rules->mode <= MODE_SHADOW);
     ASSERT((rules->key_text.at != NULL) == (rules->key != NULL));
-    ASSERT(rules->ignore_count <= POLICY_LIST_MAX);
+    ASSERT(rules->ignore_count <= SETTING_LIST_MAX);
 }
 
 static void check_same_rules(const struct workflow_rules *a, const struct workflow_rules *b)
@@ -104,7 +104,7 @@ static void check_policy(const struct policy *policy, struct bytes text)
 static void check_again(const struct policy *policy, struct bytes text)
 {
     struct policy *again = NULL;
-    static struct policy_problems problems;
+    static struct yaml_problems problems;
     ASSERT(policy_parse(text, &again, &problems) == OK);
     ASSERT(problems.count == 0);
     check_same(policy, again);
@@ -128,7 +128,7 @@ static void check_with_comment(const struct policy *policy)
 FUZZ_TARGET(policy)(const uint8_t *data, size_t size)
 {
     struct bytes text = fuzz_bytes(data, size < SIZE_MAX_INPUT ? size : SIZE_MAX_INPUT);
-    static struct policy_problems problems;
+    static struct yaml_problems problems;
     struct policy *policy = NULL;
     hash_setup();
     enum status status = policy_parse(text, &policy, &problems);

@@ -1,14 +1,14 @@
-#include "policy/policy_yaml.h"
+#include "base/yaml.h"
 
 #include <yaml.h>
 
-/* The deepest value of a policy is an item of `ignore`: workflows / name / ignore / item. */
+/* The deepest value is a name in a list of an outcome: destinations / name / calls / item / outcomes / item / values / item. */
 enum { DEPTH_MAX = 8 };
 
 struct reader {
     struct bytes text;
     struct arena *arena;
-    struct policy_problems *problems;
+    struct yaml_problems *problems;
     struct yaml *open[DEPTH_MAX];
     size_t depth;
     struct yaml *root;
@@ -62,21 +62,21 @@ static size_t first_bad_byte(struct bytes text)
     return at;
 }
 
-static bool text_is_readable(struct bytes text, struct policy_problems *problems)
+static bool text_is_readable(struct bytes text, struct yaml_problems *problems)
 {
-    if (text.len > POLICY_SIZE_MAX) {
-        problem_add(problems, 1, 1, "the policy has %zu bytes; at most %d are read", text.len, POLICY_SIZE_MAX);
+    if (text.len > YAML_SIZE_MAX) {
+        yaml_problem_add(problems, 1, 1, "the document has %zu bytes; at most %d are read", text.len, YAML_SIZE_MAX);
         return false;
     }
     if (!bytes_is_utf8(text)) {
         struct place place = place_of(text, first_bad_byte(text));
-        problem_add(problems, place.line, place.column, "this is not UTF-8; save the file as UTF-8");
+        yaml_problem_add(problems, place.line, place.column, "this is not UTF-8; save the file as UTF-8");
         return false;
     }
     const char *nul = memchr(text.at, '\0', text.len);
     if (nul != NULL) {
         struct place place = place_of(text, (size_t)(nul - text.at));
-        problem_add(problems, place.line, place.column, "a NUL character; remove it");
+        yaml_problem_add(problems, place.line, place.column, "a NUL character; remove it");
         return false;
     }
     return true;
@@ -100,7 +100,7 @@ static bool is_indented_by_tab(struct bytes line)
     return at < line.len && line.at[at] == '\t';
 }
 
-/* `key: {lead_id}:{day}` without quotes is the beginning of a map to YAML. */
+/* `key: {id}:{day}` without quotes is the beginning of a map to YAML. */
 static bool has_bare_template(struct bytes line)
 {
     const char *name = line.at != NULL ? memmem(line.at, line.len, "key:", 4) : NULL;
@@ -115,14 +115,14 @@ static void add_scan_problem(struct reader *reader, const yaml_parser_t *parser)
     size_t line = parser->problem_mark.line + 1, column = parser->problem_mark.column + 1;
     size_t context_line = parser->context_mark.line + 1;
     if (is_indented_by_tab(line_of(reader->text, line)))
-        problem_add(reader->problems, line, 1, "a tab in the indentation; YAML wants spaces");
+        yaml_problem_add(reader->problems, line, 1, "a tab in the indentation; YAML wants spaces");
     else if (has_bare_template(line_of(reader->text, line)) || has_bare_template(line_of(reader->text, line - 1)) ||
              (parser->context != NULL && has_bare_template(line_of(reader->text, context_line))))
-        problem_add(reader->problems, line, column, "a key that begins with '{' needs quotes: key: \"{lead_id}:{day}\"");
+        yaml_problem_add(reader->problems, line, column, "a key that begins with '{' needs quotes: key: \"{id}:{day}\"");
     else
-        problem_add(reader->problems, line, column, "this is not YAML: %s%s%s",
-                    parser->problem != NULL ? parser->problem : "unreadable", parser->context != NULL ? " " : "",
-                    parser->context != NULL ? parser->context : "");
+        yaml_problem_add(reader->problems, line, column, "this is not YAML: %s%s%s",
+                         parser->problem != NULL ? parser->problem : "unreadable", parser->context != NULL ? " " : "",
+                         parser->context != NULL ? parser->context : "");
 }
 
 static void add_syntax_problem(struct reader *reader, const yaml_parser_t *parser)
@@ -131,8 +131,8 @@ static void add_syntax_problem(struct reader *reader, const yaml_parser_t *parse
         reader->no_memory = true;
     } else if (parser->error == YAML_READER_ERROR) {
         struct place place = place_of(reader->text, parser->problem_offset);
-        problem_add(reader->problems, place.line, place.column, "%s; remove it",
-                    parser->problem != NULL ? parser->problem : "an unreadable character");
+        yaml_problem_add(reader->problems, place.line, place.column, "%s; remove it",
+                         parser->problem != NULL ? parser->problem : "an unreadable character");
     } else {
         add_scan_problem(reader, parser);
     }
@@ -167,10 +167,10 @@ static struct yaml *add_node(struct reader *reader, const yaml_event_t *event, e
 static void refuse_marks(struct reader *reader, const struct yaml *node, const yaml_char_t *anchor, const yaml_char_t *tag)
 {
     if (anchor != NULL)
-        problem_add(reader->problems, node->line, node->column,
-                    "anchors (&name) are not allowed; write the value out, or use defaults");
+        yaml_problem_add(reader->problems, node->line, node->column,
+                         "anchors (&name) are not allowed; write the value out, or use defaults");
     if (tag != NULL)
-        problem_add(reader->problems, node->line, node->column, "tags (!name) are not allowed; write the plain value");
+        yaml_problem_add(reader->problems, node->line, node->column, "tags (!name) are not allowed; write the plain value");
 }
 
 static void on_scalar(struct reader *reader, const yaml_event_t *event)
@@ -188,8 +188,8 @@ static void on_alias(struct reader *reader, const yaml_event_t *event)
 {
     struct yaml *node = add_node(reader, event, YAML_REFUSED);
     if (node != NULL)
-        problem_add(reader->problems, node->line, node->column,
-                    "aliases (*name) are not allowed; write the value out, or use defaults");
+        yaml_problem_add(reader->problems, node->line, node->column,
+                         "aliases (*name) are not allowed; write the value out, or use defaults");
 }
 
 static void on_open(struct reader *reader, const yaml_event_t *event, enum yaml_kind kind)
@@ -202,7 +202,7 @@ static void on_open(struct reader *reader, const yaml_event_t *event, enum yaml_
     else
         refuse_marks(reader, node, event->data.sequence_start.anchor, event->data.sequence_start.tag);
     if (reader->depth == DEPTH_MAX) {
-        problem_add(reader->problems, node->line, node->column, "nested more than %d deep; no setting is", DEPTH_MAX);
+        yaml_problem_add(reader->problems, node->line, node->column, "nested more than %d deep; no setting is", DEPTH_MAX);
         reader->stopped = true;
         return;
     }
@@ -220,8 +220,8 @@ static void on_document(struct reader *reader, const yaml_event_t *event)
 {
     if (++reader->documents == 1)
         return;
-    problem_add(reader->problems, event->start_mark.line + 1, event->start_mark.column + 1,
-                "a second document begins here; a policy is one document");
+    yaml_problem_add(reader->problems, event->start_mark.line + 1, event->start_mark.column + 1,
+                     "a second document begins here; only one is read");
     reader->stopped = true;
 }
 
@@ -271,7 +271,7 @@ static void read_events(struct reader *reader, yaml_parser_t *parser)
     }
 }
 
-enum status yaml_read(struct bytes text, struct arena *arena, struct yaml **ret_root, struct policy_problems *problems)
+enum status yaml_read(struct bytes text, struct arena *arena, struct yaml **ret_root, struct yaml_problems *problems)
 {
     if (!text_is_readable(text, problems))
         return INVALID;

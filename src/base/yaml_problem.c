@@ -1,7 +1,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "policy/policy_yaml.h"
+#include "base/yaml.h"
 
 static size_t whole_characters(const char *text, size_t len)
 {
@@ -11,7 +11,7 @@ static size_t whole_characters(const char *text, size_t len)
     return shown.len;
 }
 
-struct bytes problem_clip(struct bytes text)
+struct bytes yaml_clip(struct bytes text)
 {
     enum { CLIP = 40 };
     if (text.len > CLIP)
@@ -19,7 +19,7 @@ struct bytes problem_clip(struct bytes text)
     return text;
 }
 
-/* A policy may quote anything, but a sentence goes to terminals: no control characters, no half character at the cut. */
+/* A document may quote anything, but a sentence goes to terminals: no control characters, no half character at the cut. */
 static void make_printable(char *text)
 {
     size_t len = whole_characters(text, strlen(text));
@@ -33,27 +33,27 @@ static void make_printable(char *text)
     }
 }
 
-static bool comes_before(const struct policy_problem *problem, size_t line, size_t column)
+static bool comes_before(const struct yaml_problem *problem, size_t line, size_t column)
 {
     return problem->line < line || (problem->line == line && problem->column <= column);
 }
 
-bool problem_would_drop(const struct policy_problems *problems, size_t line, size_t column)
+bool yaml_problem_would_drop(const struct yaml_problems *problems, size_t line, size_t column)
 {
-    return problems->count == POLICY_PROBLEMS_MAX && comes_before(&problems->at[POLICY_PROBLEMS_MAX - 1], line, column);
+    return problems->count == YAML_PROBLEMS_MAX && comes_before(&problems->at[YAML_PROBLEMS_MAX - 1], line, column);
 }
 
-void problem_add(struct policy_problems *problems, size_t line, size_t column, const char *format, ...)
+void yaml_problem_add(struct yaml_problems *problems, size_t line, size_t column, const char *format, ...)
 {
-    if (problem_would_drop(problems, line, column))
+    if (yaml_problem_would_drop(problems, line, column))
         return;
-    if (problems->count < POLICY_PROBLEMS_MAX)
+    if (problems->count < YAML_PROBLEMS_MAX)
         problems->count++;
     size_t at = problems->count - 1;
     for (; at > 0 && !comes_before(&problems->at[at - 1], line, column); at--)
         problems->at[at] = problems->at[at - 1];
 
-    struct policy_problem *problem = &problems->at[at];
+    struct yaml_problem *problem = &problems->at[at];
     problem->line = line;
     problem->column = column;
     va_list args;

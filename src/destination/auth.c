@@ -1,0 +1,212 @@
+/* What carries the secret: headers, a login, or the URL. Made at send time; nothing here keeps or repeats a secret. */
+#include "base/buf.h"
+#include "destination/destination.h"
+
+enum { SECRET_SIZE_MAX = 8192 };
+
+const char *const auth_kind_names[] = {"none", "bearer", "basic", "header", "path", NULL};
+
+/* ---- references ---- */
+
+static bool is_env_name(struct bytes name)
+{
+    for (size_t i = 0; i < name.len; i++) {
+        char c = name.at[i];
+        bool letter = (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '_';
+        if (!letter && !(c >= '0' && c <= '9' && i > 0))
+            return false;
+    }
+    return name.len >= 1 && name.len <= 128;
+}
+
+static bool is_stored_name(struct bytes name)
+{
+    for (size_t i = 0; i < name.len; i++) {
+        char c = name.at[i];
+        if (!((c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '.' || c == '_' || c == '-'))
+            return false;
+    }
+    return name.len >= 1 && name.len <= 64;
+}
+
+static bool is_file_path(struct bytes path)
+{
+    for (size_t i = 0; i < path.len; i++)
+        if ((unsigned char)path.at[i] < 0x20 || path.at[i] == 0x7F)
+            return false;
+    return path.len >= 2 && path.len <= 1024 && path.at[0] == '/';
+}
+
+enum status secret_reference_parse(struct bytes text, struct secret_reference *ret, struct why *why)
+{
+    static const struct {
+        struct bytes prefix;
+        enum secret_kind kind;
+        bool (*fits)(struct bytes name);
+        const char *advice;
+    } forms[] = {
+        {{"env:", 4}, SECRET_ENV, is_env_name, "env: wants the name of an environment variable, such as env:STRIPE_KEY"},
+        {{"file:", 5}, SECRET_FILE, is_file_path, "file: wants a path that begins with '/', such as file:/run/crm.key"},
+        {{"secret:", 7}, SECRET_STORED, is_stored_name, "secret: wants the name of a stored secret, such as secret:stripe"},
+    };
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        if (!bytes_starts(text, forms[i].prefix))
+            continue;
+        struct bytes name = bytes_from(text, forms[i].prefix.len);
+        if (!forms[i].fits(name))
+            return why_set(why, INVALID, "%s", forms[i].advice);
+        *ret = (struct secret_reference){forms[i].kind, text, name};
+        return OK;
+    }
+    return why_set(why, INVALID,
+                   "a policy never holds a secret itself; write where it is: env:NAME, file:/path or secret:NAME. If this was a "
+                   "real one, change it now");
+}
+
+/* ---- headers ---- */
+
+static enum status check_secret(struct bytes secret, struct why *why)
+{
+    if (secret.len > SECRET_SIZE_MAX)
+        return why_set(why, INVALID, "the secret has more than %d bytes", SECRET_SIZE_MAX);
+    for (size_t i = 0; i < secret.len; i++)
+        if ((unsigned char)secret.at[i] < 0x20 || secret.at[i] == 0x7F)
+            return why_set(why, INVALID, "the secret holds a control character, perhaps a line break; it must be one line");
+    return OK;
+}
+
+static void add_base64(struct buf *out, struct bytes data)
+{
+    static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    for (size_t i = 0; i < data.len; i += 3) {
+        uint32_t block = 0;
+        for (size_t k = 0; k < 3; k++)
+            block = block << 8 | (i + k < data.len ? (uint8_t)data.at[i + k] : 0U);
+        for (size_t k = 0; k < 4; k++)
+            buf_add_char(out, i + k <= data.len ? alphabet[block >> (18 - 6 * k) & 63] : '=');
+    }
+}
+
+static struct bytes basic_value(const struct auth *auth, struct bytes secret, struct arena *arena)
+{
+    struct bytes login = secret;
+    struct buf out;
+    if (auth->user.len > 0)
+        login = arena_printf(arena, "%.*s:%.*s", BYTES_ARG(auth->user), BYTES_ARG(secret));
+    else if (memchr(secret.at, ':', secret.len) == NULL)
+        login = arena_printf(arena, "%.*s:", BYTES_ARG(secret)); /* a key alone is the user, as many providers have it */
+    if (login.at == NULL)
+        return BYTES_NONE;
+    buf_init(&out, 4 * SECRET_SIZE_MAX);
+    buf_add_cstr(&out, "Basic ");
+    add_base64(&out, login);
+    struct bytes value = out.failed ? BYTES_NONE : arena_dup(arena, buf_bytes(&out));
+    buf_release(&out);
+    return value;
+}
+
+enum status destination_authorize(const struct destination *destination, struct bytes secret, struct arena *arena,
+                                  struct pair *ret_headers, size_t *ret_count, struct why *why)
+{
+    const struct auth *auth = &destination->auth;
+    struct pair header = {BYTES("Authorization"), BYTES_NONE};
+    if (auth->kind == AUTH_NONE || auth->kind == AUTH_PATH || secret.len == 0) {
+        *ret_count = 0;
+        return OK;
+    }
+    TRY(check_secret(secret, why));
+    if (auth->kind == AUTH_BEARER) {
+        header.value = arena_printf(arena, "Bearer %.*s", BYTES_ARG(secret));
+    } else if (auth->kind == AUTH_BASIC) {
+        header.value = basic_value(auth, secret, arena);
+    } else {
+        header.name = auth->header;
+        header.value = arena_printf(arena, "%.*s%.*s", (int)auth->prefix.len, auth->prefix.len > 0 ? auth->prefix.at : "",
+                                    BYTES_ARG(secret));
+    }
+    if (header.value.at == NULL)
+        return why_set(why, FULL, "there is no memory for the authorization");
+    ret_headers[0] = header;
+    *ret_count = 1;
+    return OK;
+}
+
+enum status destination_login(const struct destination *destination, struct bytes secret, struct arena *arena,
+                              struct bytes *ret_user, struct bytes *ret_password, struct why *why)
+{
+    struct bytes user = destination->auth.user, password = secret;
+    if (secret.len == 0) {
+        *ret_user = *ret_password = BYTES_NONE;
+        return OK;
+    }
+    TRY(check_secret(secret, why));
+    if (user.len == 0) {
+        if (memchr(secret.at, ':', secret.len) == NULL)
+            return why_set(why, INVALID, "the secret of '%.*s' is user:password, or add user: to the destination",
+                           BYTES_ARG(destination->name));
+        user = bytes_cut(&password, ':');
+    }
+    user = arena_dup(arena, user);
+    password = arena_dup(arena, password);
+    if (user.at == NULL || password.at == NULL)
+        return why_set(why, FULL, "there is no memory for the login");
+    *ret_user = user;
+    *ret_password = password;
+    return OK;
+}
+
+/* ---- the URL ---- */
+
+/* A path that stays below the base: no space, no control character, no fragment, no way up. */
+static bool is_safe_path(struct bytes path)
+{
+    for (size_t i = 0; i < path.len; i++) {
+        unsigned char c = (unsigned char)path.at[i];
+        if (c <= 0x20 || c >= 0x7F || c == '#' || c == '\\')
+            return false;
+    }
+    struct bytes rest = path, before_query = bytes_cut(&rest, '?');
+    while (before_query.len > 0) {
+        struct bytes part = bytes_cut(&before_query, '/');
+        if (bytes_is(part, "..") || bytes_is(part, "."))
+            return false;
+    }
+    return true;
+}
+
+/* The part of the path that is secret, without '/' around it. The whole URL may have been given, as providers show it. */
+static enum status secret_path(const struct destination *destination, struct bytes secret, struct bytes *ret, struct why *why)
+{
+    if (bytes_starts(secret, destination->url))
+        secret = bytes_from(secret, destination->url.len);
+    while (secret.len > 0 && secret.at[0] == '/')
+        secret = bytes_from(secret, 1);
+    while (secret.len > 0 && secret.at[secret.len - 1] == '/')
+        secret.len--;
+    if (secret.len == 0 || secret.len > SECRET_SIZE_MAX || !is_safe_path(secret) ||
+        memmem(secret.at, secret.len, "://", 3) != NULL)
+        return why_set(why, INVALID, "the secret of '%.*s' is the rest of the URL behind %.*s/", BYTES_ARG(destination->name),
+                       BYTES_ARG(destination->url));
+    *ret = secret;
+    return OK;
+}
+
+enum status destination_url(const struct destination *destination, struct bytes secret, struct bytes path, struct arena *arena,
+                            struct bytes *ret_url, struct why *why)
+{
+    struct bytes url, hidden = BYTES(""), slash = BYTES("");
+    if (path.len == 0 || path.at[0] != '/' || !is_safe_path(path))
+        return why_set(why, INVALID, "a path begins with '/' and has no spaces, no '#', no '.' or '..' as a part");
+    if (destination->auth.kind == AUTH_PATH) {
+        TRY(secret_path(destination, secret, &hidden, why));
+        slash = BYTES("/");
+        if (bytes_is(path, "/"))
+            path = BYTES("");
+    }
+    url = arena_printf(arena, "%.*s%.*s%.*s%.*s", BYTES_ARG(destination->url), BYTES_ARG(slash), BYTES_ARG(hidden),
+                       BYTES_ARG(path));
+    if (url.at == NULL)
+        return why_set(why, FULL, "there is no memory for the URL");
+    *ret_url = url;
+    return OK;
+}

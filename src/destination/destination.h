@@ -1,0 +1,307 @@
+/*
+ * destination: where effects go, as data. Pure: no I/O, no clock, no secrets kept. A destination is a row of the policy's
+ * `destinations:` section laid over a provider file (providers/NAME.yaml, compiled in); both are read into one struct
+ * destination. What a provider accepts, remembers and answers is data in that file, one fact at a time, each with its evidence. A
+ * fact that nobody has verified is never used where safety would rest on it: not as a key, not as a window, not as a proof of "no
+ * effect".
+ *
+ * The way of one effect (the outbox in act/ does the talking):
+ *
+ *     rules = destination_call(d, method, path)                which kind of call is this
+ *     destination_prepare(d, rules, key, request) → sent       plants key and marker; these exact bytes are stored and sent every
+ * time destination_authorize(d, secret) → headers               at send time only, never stored destination_url(d, secret, path)
+ * → url                   at send time only destination_outcome(rules, reply) → outcome              what the answer says about
+ * the effect destination_probe(d, rules, key, sent) → request         when nobody knows: a question to the provider …
+ *     destination_probe_read(rules, key, sent, reply)          … and what its answer proves
+ *
+ * What the requests mean by kind:
+ *     http     method, path with query, headers, body as they go over the wire; without Host, Content-Length and authorization
+ *     smtp     method "SEND", path "/"; headers are the mail's own (From, To, Cc, Bcc, Subject, Content-Type …), body is its
+ * body; reply.status is the last SMTP code command  method "RUN", path "/"; body is the standard input; reply.status is the exit
+ * code (128 + n for signal n)
+ *
+ * Everything returned lives in the arena that was given, in the destination, or is static. Every thread may call these.
+ */
+#ifndef SEMEL_DESTINATION_DESTINATION_H
+#define SEMEL_DESTINATION_DESTINATION_H
+
+#include "base/arena.h"
+#include "base/bytes.h"
+#include "base/status.h"
+#include "fingerprint/fingerprint.h"
+
+#define DESTINATION_NAME_MAX 64         /* letters, digits, '.', '_', '-' */
+#define DESTINATION_CALLS_MAX 64        /* of one destination, those of its provider included */
+#define DESTINATION_HEADERS_MAX 128     /* of one request */
+#define DESTINATION_AUTH_HEADERS_MAX 4  /* room that destination_authorize() wants */
+#define DESTINATION_BODY_MAX (64 << 20) /* of a body that is read or changed */
+#define DESTINATION_RETRY_AFTER_MAX_US (24 * INT64_C(3600000000))
+
+enum destination_kind { DESTINATION_HTTP, DESTINATION_SMTP, DESTINATION_COMMAND };
+enum capability { CAPABILITY_NONE, CAPABILITY_IDEMPOTENT, CAPABILITY_QUERY };
+enum on_unknown { ON_UNKNOWN_HOLD, ON_UNKNOWN_RETRY, ON_UNKNOWN_SKIP };
+
+extern const char *const destination_kind_names[]; /* "http", "smtp", "command", NULL */
+extern const char *const capability_names[];       /* "none", "idempotent", "query", NULL */
+extern const char *const on_unknown_names[];       /* "hold", "retry", "skip", NULL */
+
+enum outcome {
+    OUTCOME_DONE,    /* it happened */
+    OUTCOME_REFUSED, /* no effect, and asking again is pointless */
+    OUTCOME_RETRY,   /* no effect; later it may work */
+    OUTCOME_UNKNOWN, /* it may have happened */
+};
+/* An outcome speaks of the attempt that was answered. What an earlier, unanswered attempt did is as unknown as before. */
+
+extern const char *const outcome_names[]; /* "done", "refused", "retry", "unknown", NULL */
+
+struct pair {
+    struct bytes name, value;
+};
+
+struct effect_request {
+    struct bytes method;
+    struct bytes path; /* with query, begins with '/' */
+    struct bytes body; /* BYTES_NONE or empty for none */
+    struct pair *headers;
+    size_t header_count;
+};
+
+struct effect_reply {
+    int status; /* HTTP status, SMTP code or exit code */
+    struct pair *headers;
+    size_t header_count;
+    struct bytes body;
+};
+
+/* ---- one kind of call at a destination ---- */
+
+enum carrier_place {
+    CARRIER_NOWHERE,
+    CARRIER_HEADER,  /* a header; one of that name is replaced */
+    CARRIER_JSON,    /* a member of the JSON body, by dotted path */
+    CARRIER_FORM,    /* a field of the form body; a dotted name puts JSON into the first part's field */
+    CARRIER_QUERY,   /* a parameter of the query */
+    CARRIER_NATURAL, /* nothing is planted: the call names what it changes, and repeating it changes nothing (an upsert) */
+};
+
+enum codec_kind {
+    CODEC_PLAIN,      /* the downstream key as it is */
+    CODEC_UUID,       /* UUIDv5 of it */
+    CODEC_HEX,        /* SHA-256 of it in lower-case hex, cut to `size` */
+    CODEC_BASE32,     /* SHA-256 of it in lower-case Crockford base 32, cut to `size` */
+    CODEC_MESSAGE_ID, /* <key@domain>, for mail */
+};
+
+struct key_codec {
+    enum codec_kind kind;
+    size_t size;          /* the longest that the provider takes; 0: no limit */
+    struct bytes charset; /* such as "A-Za-z0-9_-": what is not in it becomes '_'; BYTES_NONE: anything */
+};
+
+/* A constant that goes with a key or a marker. */
+struct carrier_extra {
+    struct bytes path; /* of a member of the JSON body, dotted */
+    struct bytes json; /* its value */
+    bool always;       /* also in place of what the caller gave */
+};
+
+/* Where a key or a marker is planted. */
+struct carrier {
+    enum carrier_place place;
+    struct bytes name;
+    struct key_codec codec;
+    struct carrier_extra *extras;
+    size_t extra_count;
+};
+
+struct outcome_rule {
+    int status_min, status_max;        /* inclusive */
+    struct bytes header, header_value; /* BYTES_NONE: not looked at; the value BYTES_NONE: any */
+    struct bytes field;                /* of the JSON body, by path; BYTES_NONE: not looked at */
+    struct bytes *values;              /* any of these texts; none: the field is there */
+    size_t value_count;
+    enum outcome outcome;
+    struct bytes because; /* a sentence's rest, or BYTES_NONE */
+};
+
+/* How to ask whether it happened. The path and the values of `match` are templates: see docs/reference/providers.md. */
+struct probe_recipe {
+    struct bytes method, path;
+    struct pair *requires; /* path in the answer, and the text that it must be: else the answer proves nothing */
+    size_t require_count;
+    struct bytes items; /* where the answer lists candidates, "messages"; BYTES_NONE: the answer is the one candidate */
+    struct pair *match; /* path in a candidate, and the template that it must equal */
+    size_t match_count;
+    struct bytes total; /* path of how many there are in all: more than were listed, and absence proves nothing */
+    struct bytes more;  /* path of what says that the list goes on (true, a text, a number): then absence proves nothing */
+    struct bytes time;  /* path of a candidate's time: those from before the first send are not ours */
+    struct bytes *show; /* paths in a candidate that go into the evidence */
+    size_t show_count;
+    int64_t absent_status; /* a status that itself says "there is no such thing", such as 404; 0: none */
+    bool found_is_sure;    /* a match is ours, since it carries our marker; else it is only shown to a person */
+    bool absent_is_sure;   /* no match proves that it did not happen, once `settle_us` have passed */
+    int64_t settle_us;     /* how long after the last send the answer is meaningful */
+    int64_t tries;
+};
+
+struct call_rules {
+    struct bytes name;
+    struct bytes *methods; /* none: every method */
+    size_t method_count;
+    struct bytes *paths; /* '*' is any text without '/', a final '**' is anything; without the query; none: every path */
+    size_t path_count;
+    bool reads;                 /* it changes nothing: needs no ledger */
+    enum capability capability; /* what may be relied on: without what nobody has verified */
+    struct carrier key;
+    int64_t window_us;             /* how long the provider remembers the key; 0 unless idempotent */
+    struct outcome_rule *outcomes; /* first match wins; behind them the defaults of the kind */
+    size_t outcome_count;
+    struct carrier *markers; /* the first that fits the body is planted */
+    size_t marker_count;
+    struct probe_recipe *probes; /* the first whose questions the sent request answers is used */
+    size_t probe_count;
+    bool replays_refusals; /* on_4xx: a refusal is final for this key (money); else a new call with the key starts anew */
+    enum destination_kind kind;
+};
+
+/* ---- a destination ---- */
+
+enum auth_kind {
+    AUTH_NONE,
+    AUTH_BEARER, /* Authorization: Bearer SECRET */
+    AUTH_BASIC,  /* Authorization: Basic base64(user:SECRET), or of the secret itself where it holds the ':' */
+    AUTH_HEADER, /* NAME: PREFIX SECRET */
+    AUTH_PATH,   /* the secret is a part of the URL (an incoming webhook): see destination_url() */
+};
+
+extern const char *const auth_kind_names[]; /* "none", "bearer", "basic", "header", "path", NULL */
+
+struct auth {
+    enum auth_kind kind;
+    struct bytes header; /* AUTH_HEADER */
+    struct bytes prefix; /* AUTH_HEADER: "Bot ", "Token " … */
+    struct bytes user;   /* AUTH_BASIC */
+};
+
+enum secret_kind { SECRET_NONE, SECRET_ENV, SECRET_FILE, SECRET_STORED };
+
+/* Where the secret is, never the secret. */
+struct secret_reference {
+    enum secret_kind kind;
+    struct bytes text; /* "env:STRIPE_KEY", as written */
+    struct bytes name; /* "STRIPE_KEY"; a path for SECRET_FILE */
+};
+
+struct rate {
+    int64_t calls; /* 0: no limit */
+    int64_t per_us;
+    int64_t burst;
+};
+
+enum smtp_tls { SMTP_TLS_STARTTLS, SMTP_TLS_IMPLICIT, SMTP_TLS_NONE };
+
+extern const char *const smtp_tls_names[]; /* "starttls", "implicit", "none", NULL */
+
+struct destination {
+    struct bytes name, title;
+    struct bytes provider; /* the provider file's name */
+    enum destination_kind kind;
+    struct bytes url; /* http: scheme, host, port and perhaps a path, without '/' at its end */
+    struct auth auth;
+    struct secret_reference secret;
+    int64_t timeout_us;  /* of one attempt */
+    int64_t concurrency; /* calls at the same time */
+    struct rate rate;
+    int64_t attempts_max;
+    int64_t backoff_first_us, backoff_max_us;
+    int64_t deadline_us;        /* no attempt later than this after it was accepted */
+    enum on_unknown on_unknown; /* looked at where nothing can be asked */
+    int64_t response_max;       /* bytes of an answer that are read and kept */
+    bool allow_private;         /* addresses of this machine and private networks may be connected to */
+    bool tls_verify;
+    bool ordered;          /* calls of one group one after the other */
+    struct bytes key_text; /* the template of the key for calls without one; BYTES_NONE: they need one */
+    struct key_template *key;
+    int64_t repeat_window_us; /* equal calls without a key within it are the same call; 0: off */
+    int64_t keep_us;          /* how long a result is kept after it is final */
+    struct bytes owner;       /* who gets its exceptions; BYTES_NONE: the policy's owner */
+    struct call_rules *calls; /* first match wins */
+    size_t call_count;
+    struct bytes smtp_host;
+    int64_t smtp_port;
+    struct bytes smtp_from;
+    enum smtp_tls smtp_tls;
+    struct bytes *argv; /* command: each ends in a NUL */
+    size_t argv_count;
+};
+
+/* ---- calls ---- */
+
+/* The rules for a call; never NULL. The path may have a query. */
+const struct call_rules *destination_call(const struct destination *destination, struct bytes method, struct bytes path);
+
+/* The request as it is stored and sent at every attempt: with the provider's key, after its codec, and the marker. A JSON body
+ * keeps its bytes except for what is planted. INVALID when the key cannot be planted (the body is not of the right kind): then
+ * the capability does not hold and the call must not be made as it is. A marker that cannot be planted is left out; the probe
+ * notices that. Parts of `ret` may refer to `request`. */
+CHECKED enum status destination_prepare(const struct destination *destination, const struct call_rules *rules,
+                                        const char *downstream_key, const struct effect_request *request, struct arena *arena,
+                                        struct effect_request *ret, struct why *why);
+
+/* The headers that carry the secret, at most DESTINATION_AUTH_HEADERS_MAX. At send time only; never stored. INVALID when the
+ * secret cannot be one (control characters). Mail logs in with destination_login() instead. */
+CHECKED enum status destination_authorize(const struct destination *destination, struct bytes secret, struct arena *arena,
+                                          struct pair *ret_headers, size_t *ret_count, struct why *why);
+
+/* User and password for SMTP; both BYTES_NONE without a secret. */
+CHECKED enum status destination_login(const struct destination *destination, struct bytes secret, struct arena *arena,
+                                      struct bytes *ret_user, struct bytes *ret_password, struct why *why);
+
+/* http: the whole URL for `path`. With AUTH_PATH it holds the secret, so it is made at send time and never stored or logged. */
+CHECKED enum status destination_url(const struct destination *destination, struct bytes secret, struct bytes path,
+                                    struct arena *arena, struct bytes *ret_url, struct why *why);
+
+/* What the answer says about the effect. `ret_because` (may be NULL) is for people and never repeats a body. */
+enum outcome destination_outcome(const struct call_rules *rules, const struct effect_reply *reply, struct bytes *ret_because);
+
+/* ---- asking afterwards ---- */
+
+/* How `sent` can be asked about: the recipe, with its settle time and tries. NULL when it cannot: there is none, or `sent` lacks
+ * the marker or a field that the question needs. */
+const struct probe_recipe *destination_probe_recipe(const struct destination *destination, const struct call_rules *rules,
+                                                    const char *downstream_key, const struct effect_request *sent);
+
+/* The question whether `sent` happened. NOTHING when it cannot be asked: there is no recipe, or `sent` lacks the marker or a
+ * field that the question needs. `first_sent_us` is wall time. */
+CHECKED enum status destination_probe(const struct destination *destination, const struct call_rules *rules,
+                                      const char *downstream_key, const struct effect_request *sent, int64_t first_sent_us,
+                                      struct arena *arena, struct effect_request *ret, struct why *why);
+
+enum probe_answer {
+    PROBE_FOUND,  /* it happened */
+    PROBE_ABSENT, /* it did not happen, provided that settle_us had passed since the last send when it was asked */
+    PROBE_UNSURE, /* the answer proves nothing; the evidence may still help a person */
+};
+
+extern const char *const probe_answer_names[]; /* "found", "absent", "unsure", NULL */
+
+/* `ret_evidence`: JSON text in the arena, what was found; BYTES_NONE when nothing was, or no memory was left for it. */
+enum probe_answer destination_probe_read(const struct destination *destination, const struct call_rules *rules,
+                                         const char *downstream_key, const struct effect_request *sent, int64_t first_sent_us,
+                                         const struct effect_reply *reply, struct arena *arena, struct bytes *ret_evidence);
+
+/* How long the destination asks us to wait: retry-after-ms, or Retry-After in seconds or as an HTTP date. -1: it does not say.
+ * At most DESTINATION_RETRY_AFTER_MAX_US. */
+int64_t destination_retry_after_us(const struct effect_reply *reply, int64_t now_wall_us);
+
+/* ---- keys ---- */
+
+/* The downstream key as the carrier's codec writes it; `domain` is for CODEC_MESSAGE_ID. A pure function of its arguments. */
+CHECKED enum status key_encode(const struct key_codec *codec, struct bytes downstream_key, struct bytes domain,
+                               struct arena *arena, struct bytes *ret, struct why *why);
+
+/* "env:NAME", "file:/path" or "secret:NAME"; INVALID for anything else, with advice that does not repeat the text. */
+CHECKED enum status secret_reference_parse(struct bytes text, struct secret_reference *ret, struct why *why);
+
+#endif

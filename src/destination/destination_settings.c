@@ -1,0 +1,465 @@
+#include "destination/destination_settings.h"
+
+#include <stdlib.h>
+
+#include "base/when.h"
+
+const char *const on_4xx_names[] = {"release", "replay", NULL};
+static const char *const evidence_names[] = {"S", "D", "I", "2", "M", NULL};
+static const char *const carrier_place_names[] = {"nowhere", "header", "json", "form", "query", "natural", NULL};
+
+/* ---- forms ---- */
+
+/* Takes the number off the front. */
+static bool take_number(struct bytes *rest, int64_t max, int64_t *ret_n)
+{
+    size_t len = 0;
+    uint64_t n;
+    while (len < rest->len && rest->at[len] >= '0' && rest->at[len] <= '9')
+        len++;
+    if (len == 0 || !bytes_to_u64((struct bytes){rest->at, len}, &n) || n > (uint64_t)max)
+        return false;
+    *rest = bytes_from(*rest, len);
+    *ret_n = (int64_t)n;
+    return true;
+}
+
+bool parse_status_range(struct bytes text, int *ret_min, int *ret_max)
+{
+    int64_t min, max;
+    if (text.len == 3 && text.at[0] >= '1' && text.at[0] <= '9' && text.at[1] == 'x' && text.at[2] == 'x') {
+        *ret_min = (text.at[0] - '0') * 100;
+        *ret_max = *ret_min + 99;
+        return true;
+    }
+    if (!take_number(&text, 999, &min))
+        return false;
+    max = min;
+    if (text.len > 0 && text.at[0] == '-') {
+        text = bytes_from(text, 1);
+        if (!take_number(&text, 999, &max))
+            return false;
+    }
+    if (text.len > 0 || max < min)
+        return false;
+    *ret_min = (int)min;
+    *ret_max = (int)max;
+    return true;
+}
+
+bool parse_rate(struct bytes text, int64_t *ret_calls, int64_t *ret_per_us)
+{
+    int64_t calls, per_us;
+    if (!take_number(&text, 1000000, &calls) || calls == 0 || text.len < 2 || text.at[0] != '/')
+        return false;
+    text = bytes_from(text, 1);
+    if (bytes_is(text, "s"))
+        per_us = WHEN_SECOND;
+    else if (bytes_is(text, "m"))
+        per_us = WHEN_MINUTE;
+    else if (bytes_is(text, "h"))
+        per_us = WHEN_HOUR;
+    else if (!when_parse_duration(text, &per_us) || per_us < WHEN_MS || per_us > WHEN_DAY)
+        return false;
+    *ret_calls = calls;
+    *ret_per_us = per_us;
+    return true;
+}
+
+bool parse_window(struct bytes text, int64_t *ret_us)
+{
+    int64_t window_us = WINDOW_ALWAYS_US;
+    if (!bytes_is(text, "always") &&
+        (!when_parse_duration(text, &window_us) || window_us < WHEN_MINUTE || window_us > WINDOW_ALWAYS_US))
+        return false;
+    *ret_us = window_us;
+    return true;
+}
+
+bool parse_size(struct bytes text, int64_t *ret_bytes)
+{
+    int64_t n;
+    if (!take_number(&text, DESTINATION_BODY_MAX, &n))
+        return false;
+    if (bytes_is(text, "KiB"))
+        n *= 1024;
+    else if (bytes_is(text, "MiB"))
+        n *= 1024 * 1024;
+    else if (text.len > 0)
+        return false;
+    if (n < 1024 || n > DESTINATION_BODY_MAX)
+        return false;
+    *ret_bytes = n;
+    return true;
+}
+
+static bool is_status_range(struct bytes text)
+{
+    int min, max;
+    return parse_status_range(text, &min, &max);
+}
+
+static void explain_status_range(struct bytes text, struct why *ret)
+{
+    struct bytes shown = yaml_clip(text);
+    why_set(ret, INVALID, "a status is a number, a class or a range, such as 404, 5xx or 500-504, not '%.*s'", BYTES_ARG(shown));
+}
+
+static bool is_rate(struct bytes text)
+{
+    int64_t calls, per_us;
+    return parse_rate(text, &calls, &per_us);
+}
+
+static void explain_rate(struct bytes text, struct why *ret)
+{
+    struct bytes shown = yaml_clip(text);
+    why_set(ret, INVALID, "rate is calls per time, such as 10/s, 100/10s or 60/m, not '%.*s'", BYTES_ARG(shown));
+}
+
+static bool is_window(struct bytes text)
+{
+    int64_t window_us;
+    return parse_window(text, &window_us);
+}
+
+static void explain_window(struct bytes text, struct why *ret)
+{
+    struct bytes shown = yaml_clip(text);
+    why_set(ret, INVALID, "window is 1m to 400d, such as 24h, or 'always' for an upsert, not '%.*s'", BYTES_ARG(shown));
+}
+
+static bool is_size(struct bytes text)
+{
+    int64_t bytes;
+    return parse_size(text, &bytes);
+}
+
+static void explain_size(struct bytes text, struct why *ret)
+{
+    struct bytes shown = yaml_clip(text);
+    why_set(ret, INVALID, "a size is 1KiB to 64MiB, such as 256KiB, not '%.*s'", BYTES_ARG(shown));
+}
+
+static bool is_host_char(char c)
+{
+    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '.' || c == '-' || c == '_' ||
+           c == '[' || c == ']' || c == ':';
+}
+
+/* http:// or https://, a host, perhaps a port and a path; no user, query or fragment. */
+static bool is_url(struct bytes text)
+{
+    struct bytes rest;
+    if (bytes_starts(text, BYTES("https://")))
+        rest = bytes_from(text, 8);
+    else if (bytes_starts(text, BYTES("http://")))
+        rest = bytes_from(text, 7);
+    else
+        return false;
+    struct bytes path = rest, host = bytes_cut(&path, '/');
+    for (size_t i = 0; i < host.len; i++)
+        if (!is_host_char(host.at[i]))
+            return false;
+    for (size_t i = 0; i < path.len; i++)
+        if ((unsigned char)path.at[i] <= 0x20 || (unsigned char)path.at[i] >= 0x7F || strchr("?#@\\", path.at[i]) != NULL)
+            return false;
+    return host.len > 0 && host.at[0] != ':' && text.len <= 1024 && memmem(path.at, path.len, "..", 2) == NULL;
+}
+
+static void explain_url(struct bytes text, struct why *ret)
+{
+    (void)text; /* it may hold a password */
+    why_set(ret, INVALID, "url wants a base URL such as https://example.com/api: without user, query, fragment or spaces");
+}
+
+static bool is_secret(struct bytes text)
+{
+    struct secret_reference reference;
+    return secret_reference_parse(text, &reference, NULL) == OK;
+}
+
+static void explain_secret(struct bytes text, struct why *ret)
+{
+    struct secret_reference reference;
+    enum status status = secret_reference_parse(text, &reference, ret);
+    ASSERT(status == INVALID);
+}
+
+static bool is_token(struct bytes text)
+{
+    for (size_t i = 0; i < text.len; i++) {
+        char c = text.at[i];
+        bool letter = (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+        if (!letter && (c == '\0' || strchr("!#$%&'*+-.^_`|~", c) == NULL))
+            return false;
+    }
+    return text.len >= 1 && text.len <= 128;
+}
+
+static void explain_token(struct bytes text, struct why *ret)
+{
+    struct bytes shown = yaml_clip(text);
+    why_set(ret, INVALID, "the name of a header is letters, digits and '-', such as Idempotency-Key, not '%.*s'",
+            BYTES_ARG(shown));
+}
+
+/* One printable line. */
+static bool is_line(struct bytes text)
+{
+    for (size_t i = 0; i < text.len; i++)
+        if ((unsigned char)text.at[i] < 0x20 || text.at[i] == 0x7F)
+            return false;
+    return text.len >= 1 && text.len <= 512;
+}
+
+static void explain_line(struct bytes text, struct why *ret)
+{
+    (void)text;
+    why_set(ret, INVALID, "this wants one line of at most 512 printable characters");
+}
+
+static const struct setting_form status_form = {"a status", "status", is_status_range, explain_status_range},
+                                 rate_form = {"a rate", "rate", is_rate, explain_rate},
+                                 window_form = {"a duration or always", "duration", is_window, explain_window},
+                                 size_form = {"a size", "size", is_size, explain_size},
+                                 url_form = {"a URL", "URL", is_url, explain_url},
+                                 secret_form = {"a reference", "env:, file: or secret:", is_secret, explain_secret},
+                                 header_form = {"a header name", "header", is_token, explain_token},
+                                 line_form = {"a line of text", "text", is_line, explain_line};
+
+/* ---- tables of facts ---- */
+
+enum { BOTH = FACT_FILE | FACT_POLICY };
+
+#define FACT_HEAD                                                                                                             \
+    [FACT_EVIDENCE] = {"evidence", SETTING_CHOICE, FACT_FILE, NULL, 0, 0, evidence_names, "D", "Where the fact comes from."}, \
+    [FACT_VERIFIED] = {"verified", SETTING_SWITCH, FACT_FILE, NULL, 0, 0, NULL, "true", "Whether it may be relied on."},      \
+    [FACT_NOTE] = {"note", SETTING_TEXT, BOTH, NULL, 0, 0, NULL, "\"documentation of 2026\"", "What was found, in words."}
+
+#define ROW(row_name, row_kind, row_example, row_help, ...)                                                                 \
+    {                                                                                                                       \
+        .name = (row_name), .kind = (row_kind), .places = BOTH, .example = (row_example), .help = (row_help), ##__VA_ARGS__ \
+    }
+
+static const struct setting url_rows[] = {
+    FACT_HEAD,
+    [VALUE_IS] = ROW("is", SETTING_FORM, "https://example.com", "The base URL.", .form = &url_form),
+};
+
+static const struct setting rate_rows[] = {
+    FACT_HEAD,
+    [VALUE_IS] = ROW("is", SETTING_FORM, "10/s", "Calls per time.", .form = &rate_form),
+    [VALUE_BURST] = ROW("burst", SETTING_INTEGER, "10", "Calls at once.", .min = 1, .max = 1000000),
+};
+
+static const struct setting window_rows[] = {
+    FACT_HEAD,
+    [VALUE_IS] = ROW("is", SETTING_FORM, "24h", "How long the key is remembered.", .form = &window_form),
+};
+
+static const struct setting auth_rows[] = {
+    FACT_HEAD,
+    [AUTH_IS] = ROW("is", SETTING_CHOICE, "bearer", "How the secret is carried.", .names = auth_kind_names),
+    [AUTH_HEADER_NAME] = ROW("header", SETTING_FORM, "api-key", "The header that carries it.", .form = &header_form),
+    [AUTH_PREFIX] = ROW("prefix", SETTING_FORM, "\"Bot \"", "What stands before it.", .form = &line_form),
+    [AUTH_USER] = ROW("user", SETTING_FORM, "api", "The user that goes with it.", .form = &line_form),
+};
+
+static const struct setting carrier_rows[] = {
+    FACT_HEAD,
+    [CARRIER_IN] = ROW("in", SETTING_CHOICE, "header", "Where it stands.", .names = carrier_place_names),
+    [CARRIER_NAME] = ROW("name", SETTING_FORM, "Idempotency-Key", "The header, parameter or dotted path.", .form = &line_form),
+    [CARRIER_CODEC] = ROW("codec", SETTING_CHOICE, "uuid", "How the key is written.", .names = codec_kind_names),
+    [CARRIER_SIZE] = ROW("size", SETTING_INTEGER, "64", "The longest that is taken.", .min = 16, .max = 1024),
+    [CARRIER_CHARS] = ROW("chars", SETTING_FORM, "\"A-Za-z0-9_-\"", "The characters that are taken.", .form = &line_form),
+    [CARRIER_WITH] = ROW("with", SETTING_GROUP, "{enforce_nonce: true}", "Members that must stand beside it."),
+    [CARRIER_UNLESS_GIVEN] =
+        ROW("unless_given", SETTING_GROUP, "{metadata.event_type: semel}", "Members that stand beside it unless given."),
+};
+
+static const struct setting outcome_rows[] = {
+    FACT_HEAD,
+    [RULE_STATUS] = ROW("status", SETTING_FORM, "5xx", "The status, class or range.", .form = &status_form),
+    [RULE_HEADER] = ROW("header", SETTING_FORM, "Stripe-Should-Retry", "A header that must be there.", .form = &header_form),
+    [RULE_HEADER_IS] = ROW("header_is", SETTING_TEXT, "\"true\"", "What that header must say."),
+    [RULE_FIELD] = ROW("field", SETTING_TEXT, "error", "A field of the JSON body that must be there."),
+    [RULE_VALUES] =
+        ROW("values", SETTING_LIST, "[ratelimited]", "What that field may say.", .item = "a value, such as ratelimited"),
+    [RULE_OUTCOME] = ROW("outcome", SETTING_CHOICE, "retry", "What it says about the effect.", .names = outcome_names),
+    [RULE_BECAUSE] = ROW("because", SETTING_FORM, "\"it is busy\"", "Why, for people.", .form = &line_form),
+};
+
+static const struct setting probe_rows[] = {
+    FACT_HEAD,
+    [PROBE_METHOD] = ROW("method", SETTING_FORM, "GET", "The method.", .form = &header_form),
+    [PROBE_PATH] = ROW("path", SETTING_FORM, "\"/messages?tag={key}\"", "The path, a template.", .form = &line_form),
+    [PROBE_REQUIRES] = ROW("requires", SETTING_GROUP, "{ok: true}", "What the answer must say to prove anything."),
+    [PROBE_ITEMS] = ROW("items", SETTING_TEXT, "messages", "Where the answer lists candidates."),
+    [PROBE_MATCH] = ROW("match", SETTING_GROUP, "{metadata.semel_key: \"{key}\"}", "What a candidate must say to be ours."),
+    [PROBE_TOTAL] = ROW("total", SETTING_TEXT, "TotalCount", "Where the answer says how many there are."),
+    [PROBE_MORE] = ROW("more", SETTING_TEXT, "has_more", "Where the answer says that there are more."),
+    [PROBE_TIME] = ROW("time", SETTING_TEXT, "created_at", "Where a candidate says when it was made."),
+    [PROBE_SHOW] = ROW("show", SETTING_LIST, "[id]", "What a person is shown of it.", .item = "a path, such as id"),
+    [PROBE_ABSENT_STATUS] =
+        ROW("absent_status", SETTING_INTEGER, "404", "A status that says it is not there.", .min = 400, .max = 599),
+    [PROBE_PROVES] = ROW("proves", SETTING_LIST, "[found, absent]", "What its answers prove.", .item = "found or absent"),
+    [PROBE_SETTLE] = ROW("settle", SETTING_DURATION, "60s", "How long to wait before asking.", .max = 7 * WHEN_DAY),
+    [PROBE_TRIES] = ROW("tries", SETTING_INTEGER, "3", "How often to ask.", .min = 1, .max = 100),
+};
+
+static const struct setting call_rows[] = {
+    FACT_HEAD,
+    [CALL_NAME] = ROW("name", SETTING_FORM, "send", "What it is called.", .form = &header_form),
+    [CALL_METHODS] = ROW("methods", SETTING_LIST, "[POST]", "Its methods.", .item = "a method, such as POST"),
+    [CALL_PATHS] = ROW("paths", SETTING_LIST, "[/v1/**]", "Its paths.", .item = "a path that begins with '/', such as /v1/**"),
+    [CALL_READS] = ROW("reads", SETTING_SWITCH, "true", "true: it changes nothing."),
+    [CALL_KEY] = ROW("key", SETTING_GROUP, "{in: header, name: Idempotency-Key}", "Where the destination takes our key."),
+    [CALL_WINDOW] = {.name = "window",
+                     .kind = SETTING_FORM,
+                     .places = FACT_POLICY,
+                     .example = "24h",
+                     .help = "How long it remembers the key.",
+                     .form = &window_form},
+    [CALL_WINDOW_FACT] = {.name = "window",
+                          .kind = SETTING_GROUP,
+                          .places = FACT_FILE,
+                          .example = "{is: 24h, evidence: D, verified: true}",
+                          .help = "How long it remembers the key."},
+    [CALL_OUTCOMES] = ROW("outcomes", SETTING_GROUPS, "[{status: 503, outcome: retry}]", "What its answers mean."),
+    [CALL_MARKERS] = ROW("markers", SETTING_GROUPS, "[{in: json, name: metadata.semel_key}]", "Where a probe can find our key."),
+    [CALL_PROBES] = ROW("probes", SETTING_GROUPS, "[{method: GET, path: /messages}]", "How to ask whether it happened."),
+    [CALL_ON_4XX] = ROW("on_4xx", SETTING_CHOICE, "replay", "Whether a refusal is remembered.", .names = on_4xx_names),
+};
+
+static const struct setting file_rows[] = {
+    [FILE_TITLE] = ROW("title", SETTING_FORM, "Stripe", "The name that people know.", .form = &line_form),
+    [FILE_ABOUT] = ROW("about", SETTING_TEXT, "\"Payments.\"", "One sentence."),
+    [FILE_KIND] = ROW("kind", SETTING_CHOICE, "http", "What is spoken to it.", .names = destination_kind_names),
+    [FILE_URL] = ROW("url", SETTING_GROUP, "{is: https://example.com, evidence: D, verified: true}", "Its base URL."),
+    [FILE_AUTH] = ROW("auth", SETTING_GROUP, "{is: bearer, evidence: D, verified: true}", "How it takes the secret."),
+    [FILE_RATE] = ROW("rate", SETTING_GROUP, "{is: 10/s, evidence: D, verified: true}", "How many calls it takes."),
+    [FILE_SETTINGS] = ROW("settings", SETTING_GROUP, "{timeout: 30s}", "Settings that fit it; the policy may change them."),
+    [FILE_CALLS] =
+        ROW("calls", SETTING_GROUPS, "[{name: send, methods: [POST]}]", "Its kinds of calls; the first that fits counts."),
+};
+
+#define TABLE(rows)                                 \
+    {                                               \
+        (rows), sizeof(rows) / sizeof *(rows), NULL \
+    }
+
+const struct setting_table url_table = TABLE(url_rows), rate_table = TABLE(rate_rows), window_table = TABLE(window_rows),
+                           auth_table = TABLE(auth_rows), carrier_table = TABLE(carrier_rows),
+                           outcome_table = TABLE(outcome_rows), probe_table = TABLE(probe_rows), call_table = TABLE(call_rows),
+                           file_table = TABLE(file_rows);
+
+/* ---- the settings of a destination ---- */
+
+enum {
+    HTTP = 1 << DESTINATION_HTTP,
+    SMTP = 1 << DESTINATION_SMTP,
+    COMMAND = 1 << DESTINATION_COMMAND,
+    ANY = HTTP | SMTP | COMMAND
+};
+
+#define SET(row_name, row_kind, row_places, row_default, row_example, row_help, ...)                                             \
+    {                                                                                                                            \
+        .name = (row_name), .kind = (row_kind), .places = (row_places), .default_text = (row_default), .example = (row_example), \
+        .help = (row_help), ##__VA_ARGS__                                                                                        \
+    }
+
+const struct setting destination_settings[] = {
+    [DEST_PROVIDER] = SET("provider", SETTING_TEXT, ANY, NULL, "hubspot",
+                          "The provider file it begins with; without it, the one of the destination's own name."),
+    [DEST_TITLE] = SET("title", SETTING_FORM, ANY, NULL, "\"Our CRM\"", "The name that people are shown.", .form = &line_form),
+    [DEST_URL] = SET("url", SETTING_FORM, HTTP, NULL, "https://example.com/api", "The base URL; paths are put behind it.",
+                     .form = &url_form),
+    [DEST_SECRET] =
+        SET("secret", SETTING_FORM, HTTP | SMTP, NULL, "env:CRM_KEY",
+            "Where the secret is: env:NAME, file:/path or secret:NAME; never the secret itself.", .form = &secret_form),
+    [DEST_AUTH] = SET("auth", SETTING_CHOICE, HTTP, NULL, "bearer", "How the secret is carried.", .names = auth_kind_names),
+    [DEST_AUTH_HEADER] = SET("auth_header", SETTING_FORM, HTTP, NULL, "api-key", "The header that carries it, for auth: header.",
+                             .form = &header_form),
+    [DEST_AUTH_PREFIX] = SET("auth_prefix", SETTING_FORM, HTTP, NULL, "\"Token \"",
+                             "What stands before the secret in that header.", .form = &line_form),
+    [DEST_USER] =
+        SET("user", SETTING_FORM, HTTP | SMTP, NULL, "mailer", "The user that goes with the secret.", .form = &line_form),
+    [DEST_TIMEOUT] = SET("timeout", SETTING_DURATION, ANY, "30s", "30s", "How long one attempt may take.", .min = WHEN_SECOND,
+                         .max = 10 * WHEN_MINUTE),
+    [DEST_CONCURRENCY] = SET("concurrency", SETTING_INTEGER, ANY, "8", "4", "How many calls may be under way at the same time.",
+                             .min = 1, .max = 1000),
+    [DEST_RATE] = SET("rate", SETTING_FORM, ANY, NULL, "10/s", "How many calls per time; without it there is no limit.",
+                      .form = &rate_form),
+    [DEST_BURST] = SET("burst", SETTING_INTEGER, ANY, NULL, "10", "How many of them may come at once.", .min = 1, .max = 1000000),
+    [DEST_ATTEMPTS] = SET("attempts", SETTING_INTEGER, ANY, "12", "12", "How often a call is tried before a person gets it.",
+                          .min = 1, .max = 1000),
+    [DEST_BACKOFF] = SET("backoff", SETTING_DURATION, ANY, "5s", "5s",
+                         "How long to wait after the first failure; then it doubles.", .min = 10 * WHEN_MS, .max = WHEN_HOUR),
+    [DEST_BACKOFF_MAX] =
+        SET("backoff_max", SETTING_DURATION, ANY, "1h", "1h", "The longest such wait.", .min = 10 * WHEN_MS, .max = WHEN_DAY),
+    [DEST_DEADLINE] = SET("deadline", SETTING_DURATION, ANY, "24h", "24h",
+                          "No attempt begins later than this after the call came.", .min = WHEN_SECOND, .max = 30 * WHEN_DAY),
+    [DEST_ON_UNKNOWN] =
+        SET("on_unknown", SETTING_CHOICE, ANY, "hold", "hold",
+            "What to do when nobody can tell whether it happened: hold for a person, retry or skip.", .names = on_unknown_names),
+    [DEST_ON_4XX] = SET("on_4xx", SETTING_CHOICE, ANY, "release", "replay",
+                        "A refusal is remembered for its key (replay: for money), or the key may be used again (release).",
+                        .names = on_4xx_names),
+    [DEST_RESPONSE_MAX] =
+        SET("response_max", SETTING_FORM, ANY, "1MiB", "256KiB", "How much of an answer is read and kept.", .form = &size_form),
+    [DEST_ALLOW_PRIVATE] = SET("allow_private", SETTING_SWITCH, HTTP | SMTP, "false", "true",
+                               "true: it may be on this machine or in a private network."),
+    [DEST_TLS_VERIFY] = SET("tls_verify", SETTING_SWITCH, HTTP | SMTP, "true", "false", "false: its certificate is not checked."),
+    [DEST_ORDERED] = SET("ordered", SETTING_SWITCH, ANY, "false", "true", "true: calls of one group go one after the other."),
+    [DEST_KEY] = SET("key", SETTING_TEXT, ANY, NULL, "\"{to}:{template}\"",
+                     "The template that makes the key from the body of a call that brings none."),
+    [DEST_TIME] =
+        SET("time", SETTING_TEXT, ANY, NULL, "sent_at", "The field that holds the event's own time, for that template."),
+    [DEST_REPEAT_WINDOW] =
+        SET("repeat_window", SETTING_DURATION, ANY, "0s", "60s",
+            "Equal calls without a key within this time are the same call; 0s: they are not.", .min = 0, .max = 30 * WHEN_DAY),
+    [DEST_KEEP] = SET("keep", SETTING_DURATION, ANY, "30d", "30d", "How long a result is kept after it is final.",
+                      .min = WHEN_MINUTE, .max = 400 * WHEN_DAY),
+    [DEST_OWNER] = SET("owner", SETTING_FORM, ANY, NULL, "dana", "Who gets its exceptions.", .form = &line_form),
+    [DEST_CAPABILITY] = SET("capability", SETTING_CHOICE, ANY, NULL, "idempotent",
+                            "What it can do: nothing, take our key, or be asked afterwards.", .names = capability_names),
+    [DEST_KEY_HEADER] =
+        SET("key_header", SETTING_FORM, HTTP, NULL, "Idempotency-Key", "The header that takes our key.", .form = &header_form),
+    [DEST_KEY_JSON] = SET("key_json", SETTING_FORM, HTTP, NULL, "message.sendId", "The path in a JSON body that takes our key.",
+                          .form = &line_form),
+    [DEST_KEY_FORM] = SET("key_form", SETTING_FORM, HTTP, NULL, "idempotency_key", "The field of a form that takes our key.",
+                          .form = &line_form),
+    [DEST_KEY_QUERY] =
+        SET("key_query", SETTING_FORM, HTTP, NULL, "request_id", "The query parameter that takes our key.", .form = &line_form),
+    [DEST_KEY_CODEC] = SET("key_codec", SETTING_CHOICE, HTTP, NULL, "uuid", "How the key is written.", .names = codec_kind_names),
+    [DEST_KEY_SIZE] = SET("key_size", SETTING_INTEGER, HTTP, NULL, "64", "The longest key it takes.", .min = 16, .max = 1024),
+    [DEST_KEY_CHARS] = SET("key_chars", SETTING_FORM, HTTP, NULL, "\"A-Za-z0-9_-\"",
+                           "The characters it takes in a key; others become '_'.", .form = &line_form),
+    [DEST_WINDOW] = SET("window", SETTING_FORM, HTTP, NULL, "24h", "How long it remembers our key.", .form = &window_form),
+    [DEST_CALLS] = SET("calls", SETTING_GROUPS, ANY, NULL, "[{name: send, methods: [POST], paths: [/send]}]",
+                       "Kinds of calls with rules of their own; they come before those of the provider."),
+    [DEST_HOST] = SET("host", SETTING_FORM, SMTP, NULL, "smtp.example.com", "The mail server.", .form = &header_form),
+    [DEST_PORT] = SET("port", SETTING_INTEGER, SMTP, "587", "2525", "Its port.", .min = 1, .max = 65535),
+    [DEST_FROM] = SET("from", SETTING_FORM, SMTP, NULL, "a@b.c", "The sender of mails that name none.", .form = &line_form),
+    [DEST_TLS] =
+        SET("tls", SETTING_CHOICE, SMTP, "starttls", "implicit", "How the connection is encrypted.", .names = smtp_tls_names),
+    [DEST_COMMAND] = SET("command", SETTING_LIST, COMMAND, NULL, "[/usr/local/bin/backup, --now]",
+                         "The program and its arguments; the body is its input.", .item = "an argument", .repeats = true),
+};
+
+const size_t destination_setting_count = DEST_COUNT;
+_Static_assert(sizeof destination_settings / sizeof *destination_settings == DEST_COUNT, "one row per setting");
+_Static_assert((int)DEST_COUNT <= (int)SETTING_ROWS_MAX, "the reader has room for this many");
+
+static const char *belongs(const struct setting *row, unsigned place)
+{
+    (void)place;
+    if (row->places == SMTP)
+        return "to a destination of kind smtp";
+    if (row->places == COMMAND)
+        return "to a destination of kind command";
+    return row->places == HTTP ? "to a destination of kind http" : "to a destination that is no command";
+}
+
+const struct setting_table destination_table = {destination_settings, DEST_COUNT, belongs};

@@ -1,0 +1,38 @@
+/*
+ * plant: where keys and markers stand in a request, for writing and for reading. Inside destination/ only.
+ */
+#ifndef SEMEL_DESTINATION_PLANT_H
+#define SEMEL_DESTINATION_PLANT_H
+
+#include "base/json.h"
+#include "destination/destination.h"
+
+/* What a body is, by its Content-Type. */
+enum body_kind { BODY_JSON, BODY_FORM, BODY_OTHER };
+enum body_kind plant_body_kind(const struct effect_request *request);
+
+/* The value of a header, or BYTES_NONE. */
+struct bytes plant_header(const struct pair *headers, size_t count, struct bytes name);
+
+/* A JSON body as a tree; large texts are allowed, unlike in our own API. */
+CHECKED enum status plant_json(struct bytes body, struct arena *arena, struct json *ret, struct why *why);
+
+/* A value as text: a string decoded, a number as written, true, false; BYTES_NONE for null, lists, objects and NULL. */
+struct bytes plant_scalar(const struct json *json);
+
+/* The value at a dotted path, also with [n]; NULL when it is not there. */
+const struct json *plant_find(const struct json *json, struct bytes path);
+
+/* A field of the sent request's body, JSON by dotted path or form by name; BYTES_NONE when it is not there or no scalar. */
+struct bytes plant_field(const struct effect_request *request, struct bytes path, struct arena *arena);
+
+/* True when the carrier's value stands in the request. */
+bool plant_is_there(const struct effect_request *request, const struct carrier *carrier, struct bytes value, struct arena *arena);
+
+/* `text` with everything but letters, digits and -._~ as %XX. */
+struct bytes plant_percent(struct bytes text, struct arena *arena);
+
+/* The domain that message ids of this destination end in. */
+struct bytes plant_domain(const struct destination *destination);
+
+#endif
