@@ -7,7 +7,7 @@
 #include "base/bytes.h"
 #include "base/log.h"
 
-#define SEMEL_VERSION "0.1.0"
+#include "base/version.h"
 
 struct app_options {
     const char *data_dir, *listen, *policy_file, *postgres_url, *tls_cert, *tls_key;

@@ -45,6 +45,7 @@ struct job {
     int64_t policy_version;
     const struct destination *destination;
     const struct call_rules *rules;
+    const struct probe_recipe *recipe; /* how to ask about it; NULL when it cannot be asked */
     struct row_effect effect;
     struct bytes actor;
     struct effect_request request, question;

@@ -397,7 +397,7 @@ static enum status write_probe(struct store *store, struct ledger *ledger, struc
 static void not_sure(struct job *job)
 {
     struct ledger_now now = engine_now(job->act->engine);
-    int64_t wait_us = job->rules->probe.settle_us > PROBE_AGAIN_US ? job->rules->probe.settle_us : PROBE_AGAIN_US;
+    int64_t wait_us = job->recipe->settle_us > PROBE_AGAIN_US ? job->recipe->settle_us : PROBE_AGAIN_US;
     wait_us <<= job->effect.probes < 8 ? job->effect.probes : 8;
     job->stand = (struct q_outbox_stand){job->effect.intent, STEP_ASK, now.wall_us + wait_us, job->effect.probes + 1};
     job->reason = "the_answer_proves_nothing";

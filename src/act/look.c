@@ -90,7 +90,8 @@ static enum status read_records(struct looking *looking, struct why *why)
 static bool can_ask(struct job *job)
 {
     struct why why;
-    return destination_probe(job->destination, job->rules, job->downstream, &job->request, job->effect.first_sent, &job->arena,
+    job->recipe = destination_probe_recipe(job->destination, job->rules, job->downstream, &job->request);
+    return job->recipe != NULL && destination_probe(job->destination, job->rules, job->downstream, &job->request, job->effect.first_sent, &job->arena,
                              &job->question, &why) == OK;
 }
 
@@ -98,19 +99,20 @@ static struct effect_view view_of(struct job *job)
 {
     const struct row_effect *effect = &job->effect;
     struct ledger_now now = engine_now(job->act->engine);
+    bool askable = effect->state == STATE_UNKNOWN && can_ask(job);
     return (struct effect_view){
         .state = (enum intent_state)effect->state,
         .attended = effect->attended != 0,
         .ambiguous = effect->ambiguous != 0,
         .skipped = effect->state == STATE_UNKNOWN && effect->settled != 0,
-        .can_ask = effect->state == STATE_UNKNOWN && can_ask(job),
+        .can_ask = askable,
         .tries = effect->tries,
         .tries_max = job->destination->attempts_max,
         .probes = effect->probes,
-        .probes_max = job->rules->probe.tries,
+        .probes_max = job->recipe != NULL ? job->recipe->tries : 0,
         .deadline_us = effect->deadline,
         .quiet_us = effect->quiet,
-        .settle_us = job->rules->probe.settle_us,
+        .settle_us = job->recipe != NULL ? job->recipe->settle_us : 0,
         .wall_us = now.wall_us,
         .run_us = now.run_us,
     };

@@ -4,6 +4,7 @@
 
 #include "act/transport_own.h"
 #include "base/log.h"
+#include "base/version.h"
 #include "base/when.h"
 
 #define CONNECT_TIMEOUT_MAX_US (10 * WHEN_SECOND)
@@ -179,7 +180,7 @@ static enum status with_secret(struct flight *flight, enum status (*use)(struct 
     struct secret_text text = {0};
     if (destination->secret.kind != SECRET_NONE)
         TRY(secret_resolve(flight->transport->secrets, flight->call->space, destination->secret.text, &text, why));
-    enum status status = use(flight, secret_bytes(&text), why);
+    enum status status = use(flight, (struct bytes){text.at, text.len}, why);
     secret_text_free(&text);
     return status;
 }

@@ -309,6 +309,7 @@ enum status policy_parse(struct bytes text, struct policy **ret_policy, struct y
     problems->count = 0;
     if (policy == NULL)
         return FULL;
+    atomic_init(&policy->uses, 1);
     arena_init(&policy->arena, POLICY_MEMORY_MAX);
     enum status status = parse_into(policy, text.at != NULL ? text : BYTES(""), problems);
     if (status != OK) {
@@ -319,9 +320,14 @@ enum status policy_parse(struct bytes text, struct policy **ret_policy, struct y
     return OK;
 }
 
+void policy_use(struct policy *policy)
+{
+    atomic_fetch_add(&policy->uses, 1);
+}
+
 void policy_free(struct policy *policy)
 {
-    if (policy == NULL)
+    if (policy == NULL || atomic_fetch_sub(&policy->uses, 1) > 1)
         return;
     for (size_t i = 0; i < policy->workflow_count; i++)
         if (policy->workflows[i].key != policy->defaults.key)

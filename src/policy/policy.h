@@ -30,6 +30,8 @@
 #ifndef SEMEL_POLICY_POLICY_H
 #define SEMEL_POLICY_POLICY_H
 
+#include <stdatomic.h>
+
 #include "base/arena.h"
 #include "base/hash.h"
 #include "base/json.h"
@@ -69,6 +71,7 @@ struct workflow_rules {
 };
 
 struct policy {
+    atomic_int uses;    /* begins with one */
     struct arena arena; /* owns everything below */
     struct bytes text;  /* the document as given */
     struct hash hash;   /* SHA-256 of the text */
@@ -84,7 +87,8 @@ struct policy {
 /* INVALID when there is at least one problem; they are sorted by line and column. FULL when memory runs out. An empty document is
  * valid and means the defaults. */
 CHECKED enum status policy_parse(struct bytes text, struct policy **ret_policy, struct yaml_problems *problems);
-void policy_free(struct policy *policy);
+void policy_free(struct policy *policy); /* gives one use back; the last one ends it */
+void policy_use(struct policy *policy);  /* one more, from any thread */
 
 /* The rules of a workflow: its own, or the defaults. Never NULL. */
 const struct workflow_rules *policy_workflow(const struct policy *policy, struct bytes name);
