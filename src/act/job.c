@@ -368,7 +368,7 @@ static void say(struct job *job, enum outcome outcome, struct bytes because)
     job->command.ledger.effect_unknown = verdict.effect_unknown;
     job->command.ledger.final = verdict.final;
     job->command.ledger.error = because;
-    if (verdict.op == OP_CONFIRM)
+    if (verdict.op == OP_CONFIRM || verdict.final)
         keep_result(job, BYTES_NONE);
     submit(job, JOB_SAYING);
 }

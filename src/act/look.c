@@ -91,8 +91,8 @@ static bool can_ask(struct job *job)
 {
     struct why why;
     job->recipe = destination_probe_recipe(job->destination, job->rules, job->downstream, &job->request);
-    return job->recipe != NULL && destination_probe(job->destination, job->rules, job->downstream, &job->request, job->effect.first_sent, &job->arena,
-                             &job->question, &why) == OK;
+    return job->recipe != NULL && destination_probe(job->destination, job->rules, job->downstream, &job->request,
+                                                    job->effect.first_sent, &job->arena, &job->question, &why) == OK;
 }
 
 static struct effect_view view_of(struct job *job)

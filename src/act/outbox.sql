@@ -57,6 +57,9 @@ FROM unnest(:intent::bigint[], :step::bigint[], :due::bigint[], :probes::bigint[
 -- query outbox_again(intent i, step i, due i, deadline i)
 UPDATE outbox SET step = :step, attended = 0, due = :due, deadline = :deadline, tries = 0, probes = 0 WHERE intent = :intent
 
+-- query outbox_has(intent i) -> intent i
+SELECT intent FROM outbox WHERE intent = :intent
+
 -- query effect_get(space t, intent i) -> effect
 SELECT o.intent, o.space, o.destination, o.step, o.attended, o.priority, o.due, o.deadline, o.quiet, o.tries, o.probes, o.line, o.owner, o.request, o.status,
        o.note, o.created, i.workflow, i.key, i.state, i.fence, i.attempts, i.ambiguous, i.first_sent, i.settled, i.result, i.error

@@ -160,6 +160,7 @@ void exceptions_list(struct call *call);
 void exceptions_show(struct call *call);
 void exceptions_assign(struct call *call);
 void exceptions_resolve(struct call *call);
+void forward_call(struct call *call);
 void intents_list(struct call *call);
 void intents_show(struct call *call);
 void decisions_list(struct call *call);

@@ -207,7 +207,8 @@ static bool match(struct call *call, const char *pattern, struct bytes path)
 {
     struct bytes wanted = bytes_of(pattern);
     size_t params = 0;
-    if (path.len > 1 && path.at[path.len - 1] == '/') /* /v1/intents/ is not /v1/intents */
+    bool tail = wanted.len > 0 && wanted.at[wanted.len - 1] == '*';
+    if (path.len > 1 && path.at[path.len - 1] == '/' && !tail) /* /v1/intents/ is not /v1/intents */
         return false;
     for (;;) {
         struct bytes part = bytes_cut(&wanted, '/'), got = bytes_cut(&path, '/');
@@ -218,6 +219,8 @@ static bool match(struct call *call, const char *pattern, struct bytes path)
         } else if (!bytes_eq(part, got)) {
             return false;
         }
+        if (bytes_is(wanted, "*")) /* the rest, whatever it is */
+            return true;
         if (wanted.len == 0 || path.len == 0)
             return wanted.len == 0 && path.len == 0;
     }
@@ -232,7 +235,7 @@ static const struct route *find_route(struct call *call, struct buf *allow)
         const struct route *route = &api_routes[i];
         if (!match(call, route->path, path))
             continue;
-        if (route->method == method)
+        if (route->method == method || route->method == HTTP_ANY)
             return route;
         buf_add_cstr(allow, allow->len > 0 ? ", " : "");
         buf_add_cstr(allow, route->method == HTTP_GET ? "GET, HEAD" : names[route->method]);
@@ -283,11 +286,14 @@ static bool authorize_open(struct call *call)
 
 static bool authorize_token(struct call *call)
 {
-    struct bytes header = http_header(&call->request->head, "authorization");
-    bool bearer = header.len > 7 && bytes_eq_nocase((struct bytes){header.at, 7}, BYTES("Bearer "));
+    /* On the way to a destination, Authorization may be meant for that one. */
+    struct bytes header = http_header(&call->request->head, "authorization"),
+                 own = http_header(&call->request->head, "semel-token");
+    bool bearer = own.at != NULL || (header.len > 7 && bytes_eq_nocase((struct bytes){header.at, 7}, BYTES("Bearer ")));
     const struct row_token *token = NULL;
     if (bearer)
-        token = access_check(call->api->access, engine_pepper(call->api->engine), bytes_trim(bytes_from(header, 7)),
+        token = access_check(call->api->access, engine_pepper(call->api->engine),
+                             own.at != NULL ? own : bytes_trim(bytes_from(header, 7)),
                              engine_env(call->api->engine)->wall_us(engine_env(call->api->engine)));
     if (token == NULL) {
         problem(call, "unauthorized",

@@ -14,6 +14,8 @@ static const struct problem_kind {
     {"already_sent", 409, RETRY_NO, "It was already sent",
      "What was sent cannot be released. Say what became of it: confirm, or fail with effect none or unknown."},
     {"busy", 503, RETRY_YES, "Too many connections", "Try again in a moment, with fewer connections."},
+    {"cut_off", 502, RETRY_NO, "The destination's answer was cut off",
+     "It happened; only the answer is missing. The intent says what is known. Do not send it again under another key."},
     {"differs", 409, RETRY_NO, "It was confirmed with another result",
      "The first result stays. Read it with GET /v1/intents/{intent}."},
     {"disk_full", 503, RETRY_YES, "The disk is full", "Nothing was recorded. Make room; semel opens again by itself."},
@@ -35,6 +37,8 @@ static const struct problem_kind {
     {"master_key", 409, RETRY_NO, "The master key cannot be used",
      "Nothing was changed. Secrets need the master key they were sealed with: see --master-key in semel help serve."},
     {"method_not_allowed", 405, RETRY_NO, "Not with this method", "See the Allow header."},
+    {"no_answer", 502, RETRY_YES, "The destination gave no answer",
+     "It may have happened. Send the same request with the same key again: the destination recognises it."},
     {"not_found", 404, RETRY_NO, "There is nothing here", "Check the path and the id. The API is described at /v1/openapi.json."},
     {"not_open", 409, RETRY_NO, "There is nothing to decide",
      "Look at it with GET /v1/intents/{intent}: it is settled, or someone is at it."},
@@ -53,6 +57,7 @@ static const struct problem_kind {
     {"too_large", 413, RETRY_NO, "The request is too large",
      "A body has at most 1 MiB, a head 16 KiB. Keep large results elsewhere and store a reference."},
     {"unauthorized", 401, RETRY_NO, "No valid token", "Send Authorization: Bearer sml_… . Make a token with: semel token create"},
+    {"unreachable", 502, RETRY_YES, "The destination could not be reached", "Nothing was sent. Try again in a moment."},
     {"unsupported", 501, RETRY_NO, "Not supported", "Use HTTP/1.1 with Content-Length or chunked."},
 };
 

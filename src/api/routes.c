@@ -7,6 +7,7 @@ const struct route api_routes[] = {
     {HTTP_GET, "/metrics", SCOPE_READ, health_metrics},
     {HTTP_GET, "/problems/{code}", 0, problem_show},
     {HTTP_GET, "/readyz", 0, health_ready},
+    {HTTP_ANY, "/to/{destination}/*", SCOPE_CLAIM, forward_call},
     {HTTP_POST, "/v1/claims", SCOPE_CLAIM, claims_create},
     {HTTP_POST, "/v1/claims/{intent}/confirm", SCOPE_CLAIM, claims_confirm},
     {HTTP_POST, "/v1/claims/{intent}/extend", SCOPE_CLAIM, claims_extend},

@@ -11,9 +11,18 @@
     {                                                              \
         "INTENT", CLI_TEXT, "The intent's id, int_….", NULL, false \
     }
-#define SECRET_ARGUMENT {"NAME", CLI_TEXT, "Its name: letters, digits, '.', '_' and '-'.", NULL, false}
-#define EFFECT_ARGUMENT {"EFFECT", CLI_TEXT, "The effect's id, from effects ls.", NULL, false}
-#define EXCEPTION_ARGUMENT {"EXCEPTION", CLI_TEXT, "The exception's id, from exceptions ls.", NULL, false}
+#define SECRET_ARGUMENT                                                               \
+    {                                                                                 \
+        "NAME", CLI_TEXT, "Its name: letters, digits, '.', '_' and '-'.", NULL, false \
+    }
+#define EFFECT_ARGUMENT                                                      \
+    {                                                                        \
+        "EFFECT", CLI_TEXT, "The effect's id, from effects ls.", NULL, false \
+    }
+#define EXCEPTION_ARGUMENT                                                            \
+    {                                                                                 \
+        "EXCEPTION", CLI_TEXT, "The exception's id, from exceptions ls.", NULL, false \
+    }
 #define ALL_SHARED (CLI_CALLS_DAEMON | CLI_PRINTS_JSON)
 
 /* clang-format off */

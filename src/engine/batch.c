@@ -483,7 +483,7 @@ static bool keep_answer(struct engine_command *command)
     struct ledger_answer *answer = &command->answer;
     struct bytes *texts[] = {&answer->result, &answer->error, &answer->key, &answer->workflow};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-        bool needed = texts[i] != &answer->result || answer->verdict == VERDICT_REPLAY;
+        bool needed = texts[i] != &answer->result || answer->verdict == VERDICT_REPLAY || answer->verdict == VERDICT_REFUSED;
         *texts[i] = needed && texts[i]->at != NULL ? arena_dup(command->arena, *texts[i]) : BYTES_NONE;
     }
     if (answer->differs_count == 0)

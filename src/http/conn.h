@@ -56,6 +56,7 @@ struct http_conn {
     bool running;        /* a handler owes a reply */
     bool moved;          /* the buffer moved since the head was parsed */
     bool finish;         /* close when everything is written */
+    bool chunked;        /* the reply goes out in pieces: as chunks, or up to the end of the connection */
     bool handle_closed;  /* libuv has let go */
     int64_t deadline_us; /* of the present state */
 

@@ -14,7 +14,17 @@
 #define HTTP_HEADERS_MAX 100
 #define HTTP_HEAD_SIZE_MAX (16 * 1024)
 
-enum http_method { HTTP_GET, HTTP_HEAD, HTTP_POST, HTTP_PUT, HTTP_PATCH, HTTP_DELETE, HTTP_OPTIONS, HTTP_OTHER };
+enum http_method {
+    HTTP_GET,
+    HTTP_HEAD,
+    HTTP_POST,
+    HTTP_PUT,
+    HTTP_PATCH,
+    HTTP_DELETE,
+    HTTP_OPTIONS,
+    HTTP_OTHER,
+    HTTP_ANY /* of routes only */
+};
 
 struct http_header {
     struct bytes name, value; /* as sent; value without surrounding white space */

@@ -182,8 +182,7 @@ static void add_connection(struct buf *out, const struct http_head *head, bool c
         buf_add(out, BYTES("Connection: keep-alive\r\n"));
 }
 
-/* A reply to `head`, or to nothing that was understood when that is NULL (then it closes). */
-static void assemble(struct http_server *server, const struct http_head *head, const struct http_reply *reply, bool close)
+static void add_status(struct http_server *server, const struct http_reply *reply)
 {
     struct buf *out = &server->out;
     buf_clear(out);
@@ -195,6 +194,13 @@ static void assemble(struct http_server *server, const struct http_head *head, c
     buf_add_cstr(out, date_line(server));
     if (reply->content_type != NULL && !has_no_body(reply->status))
         add_header(out, BYTES("Content-Type"), bytes_of(reply->content_type));
+}
+
+/* A reply to `head`, or to nothing that was understood when that is NULL (then it closes). */
+static void assemble(struct http_server *server, const struct http_head *head, const struct http_reply *reply, bool close)
+{
+    struct buf *out = &server->out;
+    add_status(server, reply);
     if (!has_no_body(reply->status)) {
         buf_add(out, BYTES("Content-Length: "));
         buf_add_u64(out, reply->body.len);
@@ -290,5 +296,64 @@ void http_reply(struct http_request *request, const struct http_reply *reply)
     count_add(&conn->server->counts.replies, 1);
     if (conn->state != CONN_CLOSED)
         send_reply(conn, reply);
+    conn_request_done(conn);
+}
+
+/* ---- in pieces ---- */
+
+void http_reply_begin(struct http_request *request, const struct http_reply *reply)
+{
+    struct http_conn *conn = request->conn;
+    struct http_server *server = conn->server;
+    struct buf *out = &server->out;
+    ASSERT(conn->running);
+    count_add(&server->counts.replies, 1);
+    if (conn->state == CONN_CLOSED)
+        return;
+    conn->chunked = request->head.minor > 0; /* HTTP/1.0 reads until the connection ends */
+    conn->finish = !conn->chunked || reply->close || !request->head.keep_alive || server->stopping;
+    add_status(server, reply);
+    if (conn->chunked)
+        add_header(out, BYTES("Transfer-Encoding"), BYTES("chunked"));
+    for (size_t i = 0; i < reply->header_count; i++)
+        add_header(out, reply->headers[i].name, reply->headers[i].value);
+    add_connection(out, &request->head, conn->finish);
+    buf_add(out, BYTES("\r\n"));
+    if (is_safe(reply) && !out->failed)
+        conn_send(conn, buf_bytes(out));
+    else
+        conn_close(conn);
+}
+
+void http_reply_piece(struct http_request *request, struct bytes piece)
+{
+    struct http_conn *conn = request->conn;
+    ASSERT(conn->running);
+    if (conn->state == CONN_CLOSED || piece.len == 0 || request->head.method == HTTP_HEAD)
+        return;
+    if (!conn->chunked) {
+        conn_send(conn, piece);
+        return;
+    }
+    struct buf *out = &conn->server->out;
+    buf_clear(out);
+    buf_printf(out, "%zx\r\n", piece.len);
+    buf_add(out, piece);
+    buf_add(out, BYTES("\r\n"));
+    if (out->failed)
+        conn_close(conn);
+    else
+        conn_send(conn, buf_bytes(out));
+    release_large(out);
+}
+
+void http_reply_end(struct http_request *request, bool whole)
+{
+    struct http_conn *conn = request->conn;
+    ASSERT(conn->running);
+    if (conn->state != CONN_CLOSED && !whole)
+        conn_close(conn);
+    if (conn->state != CONN_CLOSED && conn->chunked && request->head.method != HTTP_HEAD)
+        conn_send(conn, BYTES("0\r\n\r\n"));
     conn_request_done(conn);
 }

@@ -96,6 +96,12 @@ void http_server_every(struct http_server *server, int64_t every_us, void (*fn)(
 /* On the loop thread, once per request. HEAD, 204 and 304 get no body. The request and its arena are gone afterwards. */
 void http_reply(struct http_request *request, const struct http_reply *reply);
 
+/* The same in pieces, for an answer that is not yet whole: begin once, any number of pieces, end once. `reply->body` is not
+ * looked at. Not `whole`: the connection is broken off, so that the client notices that the rest is missing. */
+void http_reply_begin(struct http_request *request, const struct http_reply *reply);
+void http_reply_piece(struct http_request *request, struct bytes piece);
+void http_reply_end(struct http_request *request, bool whole);
+
 /* Behind http_server_run, when no other thread posts any more. What was posted but not yet called is called here. */
 void http_server_close(struct http_server *server);
 

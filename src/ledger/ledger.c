@@ -499,6 +499,14 @@ static void say_sent(struct ledger *ledger, struct intent *intent, const struct 
     ret->again = again;
 }
 
+static void keep_result(struct ledger *ledger, struct intent *intent, const struct ledger_command *command)
+{
+    if (command->result.at == NULL)
+        return;
+    intent->result = command->result;
+    intent->result_new = intent->row.result = id_next(ledger->ids, ledger->now.wall_us);
+}
+
 static void say_confirm(struct ledger *ledger, struct intent *intent, const struct ledger_command *command,
                         struct ledger_answer *ret)
 {
@@ -522,8 +530,7 @@ static void say_confirm(struct ledger *ledger, struct intent *intent, const stru
                          : intent->row.state == STATE_PENDING ? "late_confirm_before_anyone_else"
                                                               : "confirmed_without_sent";
     set_sent(ledger, intent);
-    intent->result = command->result;
-    intent->result_new = intent->row.result = id_next(ledger->ids, ledger->now.wall_us);
+    keep_result(ledger, intent, command);
     intent->row.error = BYTES_NONE;
     intent_move(ledger, intent, STATE_CONFIRMED, command, reason);
     answer(ledger, intent, VERDICT_DONE, ret);
@@ -536,8 +543,10 @@ static void fail_without_effect(struct ledger *ledger, struct intent *intent, co
         intent_move(ledger, intent, STATE_PENDING, command, "no_effect");
     else if (intent->row.ambiguous != 0)
         intent_move(ledger, intent, STATE_UNKNOWN, command, "final_but_an_earlier_attempt_may_have_happened");
-    else
+    else {
+        keep_result(ledger, intent, command); /* what the refusal said, for whoever asks again */
         intent_move(ledger, intent, STATE_REFUSED, command, "no_effect_final");
+    }
 }
 
 static void say_fail(struct ledger *ledger, struct intent *intent, const struct ledger_command *command,

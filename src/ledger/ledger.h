@@ -95,7 +95,7 @@ struct ledger_command {
 
     /* the others */
     int64_t intent, fence;
-    struct bytes result; /* confirm: JSON, verbatim */
+    struct bytes result; /* confirm, final fail: JSON, verbatim */
     struct bytes error;  /* fail */
     bool effect_unknown, final;
     bool all_attempts; /* fail without effect: it is said of every attempt, not only of this one */
