@@ -1,0 +1,1 @@
+"""Real clients in processes of their own. See README.md."""
