@@ -141,7 +141,7 @@ TEST(command_lines_that_are_wrong_are_refused_with_a_way_out)
         {"fail int_1 --fence 1 --effect non", "--effect cannot be \"non\". Did you mean none?"},
         {"fail int_1 --fence 1 --effect maybe", "--effect cannot be \"maybe\". It is one of none, unknown."},
         {"token create --name n --scopes claim,raed", "--scopes cannot be \"raed\". Did you mean read?"},
-        {"token create --name n --scopes _", "--scopes cannot be \"\". It is one of claim, read, admin."},
+        {"token create --name n --scopes _", "--scopes cannot be \"\". It is one of claim, read, admin, resolve."},
         {"completion tcsh", "SHELL cannot be \"tcsh\". It is one of bash, zsh, fish."},
         {"up --data _", "--data is empty. Give a path."},
     };
