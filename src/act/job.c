@@ -150,7 +150,7 @@ void job_take(struct job *job)
 
 static void leave(struct job *job)
 {
-    pace_end(&job->place->pace, false, job->act->env->boot_us(job->act->env));
+    pace_cancel(&job->place->pace);
     job_drop(job);
 }
 

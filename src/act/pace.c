@@ -59,6 +59,11 @@ void pace_end(struct pace *pace, bool failed, int64_t boot_us)
     pace->open_until_us = boot_us + pace->open_for_us;
 }
 
+void pace_cancel(struct pace *pace)
+{
+    pace->running--;
+}
+
 bool pace_is_open(const struct pace *pace, int64_t boot_us)
 {
     return boot_us < pace->open_until_us;

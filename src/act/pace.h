@@ -31,6 +31,9 @@ void pace_begin(struct pace *pace, const struct destination *destination);
 /* `failed`: the destination did not answer, or said that it cannot now. */
 void pace_end(struct pace *pace, bool failed, int64_t boot_us);
 
+/* It was not called after all: that says nothing about the destination. */
+void pace_cancel(struct pace *pace);
+
 bool pace_is_open(const struct pace *pace, int64_t boot_us); /* the breaker, that is */
 
 #endif

@@ -350,7 +350,9 @@ static enum status take_any(void *ctx, const void *row, struct why *why)
 static enum status also_claimed(struct store *store, struct ledger *ledger, struct engine_command *command, struct why *why)
 {
     const struct call *call = command->user;
-    const struct forward *forward = call->state;
+    struct forward *forward = call->state;
+    struct env *env = engine_env(call->api->engine);
+    forward->attended.claimed_us = env->boot_us(env); /* it may have waited for another caller before */
     struct q_outbox_has look = {command->answer.intent};
     bool found = false;
     if (command->answer.state != STATE_SENT && command->answer.state != STATE_UNKNOWN)
@@ -365,13 +367,11 @@ static enum status also_claimed(struct store *store, struct ledger *ledger, stru
 static void claim(struct forward *forward)
 {
     struct call *call = forward->call;
-    struct env *env = engine_env(call->api->engine);
     struct ledger_command *claim = &call->command.ledger;
     int64_t wait_ms = claims_preferred_wait_ms(call);
     claim->op = OP_CLAIM;
     call->command.also = also_claimed;
     call->command.wait_us = wait_ms > 0 ? wait_ms * WHEN_MS : WAIT_DEFAULT_US;
-    forward->attended.claimed_us = env->boot_us(env);
     call_submit(call, answer_claim);
 }
 

@@ -204,7 +204,7 @@ static void run_due_waiters(struct engine *engine, int64_t boot_us, bool all)
 static bool is_refused(struct engine *engine, struct engine_command *command)
 {
     enum engine_intake intake = (enum engine_intake)atomic_load(&engine->intake);
-    bool finishing = command->write == NULL && command->ledger.op != OP_CLAIM;
+    bool finishing = command->write == NULL && command->ledger.op != OP_CLAIM && command->ledger.op != OP_SUBMIT;
     if (intake == INTAKE_OPEN || (intake == INTAKE_FINISHING && finishing))
         return false;
     engine_intake(engine, &command->why);
