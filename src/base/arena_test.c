@@ -77,3 +77,16 @@ TEST(arena_texts_end_in_a_nul_and_absent_stays_absent)
     CHECK(arena.failed);
     arena_release(&arena);
 }
+
+TEST(an_arena_that_wipes_leaves_nothing_behind)
+{
+    struct arena arena;
+    static const char zeros[8];
+    arena_init(&arena, 1000);
+    arena.wipe = true;
+    struct bytes text = arena_dup(&arena, BYTES("secret"));
+    arena_clear(&arena);
+    CHECK(memcmp(text.at, zeros, 6) == 0); /* the first block is kept */
+    arena_release(&arena);
+    CHECK(arena.wipe);
+}

@@ -78,3 +78,21 @@ TEST(buf_drop_keeps_what_is_behind)
     CHECK_INT(buf.len, 0);
     buf_release(&buf);
 }
+
+TEST(a_buffer_that_wipes_leaves_nothing_behind)
+{
+    struct buf buf;
+    static const char zeros[16];
+    buf_init(&buf, 1000);
+    buf.wipe = true;
+    buf_add_cstr(&buf, "first second");
+    buf_drop(&buf, 6);
+    CHECK_TEXT(buf_bytes(&buf), "second");
+    CHECK(memcmp(buf.at + 6, zeros, 6) == 0);
+    buf_printf(&buf, "%*d", 600, 1); /* it grows, and the old memory is zeroed before it is freed */
+    CHECK_TEXT(((struct bytes){buf.at, 6}), "second");
+    buf_clear(&buf);
+    CHECK(memcmp(buf.at, zeros, 6) == 0);
+    buf_release(&buf);
+    CHECK(buf.wipe);
+}

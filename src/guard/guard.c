@@ -261,6 +261,8 @@ static bool set_ways(const struct guard *guard)
     int64_t connect_us = rules->connect_timeout_us > 0 ? rules->connect_timeout_us : CONNECT_TIMEOUT_US;
     const struct setting settings[] = {
         {CURLOPT_URL, 0, guard->text},
+        {CURLOPT_PORT, is_mail(guard->url.scheme) ? guard->url.port : 0,
+         NULL}, /* for mail without a port ours is 587, libcurl's is 25 */
         {CURLOPT_PROTOCOLS_STR, 0, protocols},
         {CURLOPT_REDIR_PROTOCOLS_STR, 0, protocols},
         {CURLOPT_FOLLOWLOCATION, rules->redirects_max > 0, NULL},

@@ -79,7 +79,7 @@ class Semel:
         return self
 
     def _has_address(self, said_before):
-        found = ADDRESS.search(self.said()[said_before:])
+        found = ADDRESS.search(self.log.read_bytes()[said_before:].decode("utf-8", "replace"))
         if found:
             self.port = int(found.group(3))
         return found

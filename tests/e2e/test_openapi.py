@@ -153,6 +153,13 @@ def tour(admin):
     admin.get("/v1/tokens")
     admin.request("DELETE", f"/v1/tokens/{made.json['id']}")
     admin.request("DELETE", "/v1/tokens/none")
+    admin.request("PUT", "/v1/secrets/tour", {"value": "v"})
+    admin.request("PUT", "/v1/secrets/tour", {})
+    admin.get("/v1/secrets")
+    admin.post("/v1/secrets/rewrap", {})
+    admin.request("DELETE", "/v1/secrets/tour")
+    admin.request("DELETE", "/v1/secrets/tour")
+    admin.get("/v1/decisions")
     admin.post("/v1/quarantine/lift", {})
     admin.post("/v1/quarantine/lift", {"reason": "there is none"})
     return held
@@ -207,6 +214,9 @@ BODIES = [
     ("POST", "/v1/claims/{intent}/sent", {"fence": 1}, True),
     ("POST", "/v1/claims/{intent}/release", {"fence": 1}, True),
     ("POST", "/v1/claims/{intent}/release", {"fence": "1"}, False),
+    ("PUT", "/v1/secrets/{name}", {"value": "v"}, True),
+    ("PUT", "/v1/secrets/{name}", {"value": ""}, False),
+    ("PUT", "/v1/secrets/{name}", {"value": "v", "name": "n"}, False),
     ("POST", "/v1/tokens", {"name": "n", "scopes": ["read"], "expires": "90d", "space": "s"}, True),
     ("POST", "/v1/tokens", {"name": "n", "scopes": []}, False),
     ("POST", "/v1/tokens", {"name": "n", "scopes": ["root"]}, False),
@@ -221,5 +231,5 @@ def test_document_and_daemon_agree_about_request_bodies(document, fits, admin, m
     else:
         with pytest.raises(jsonschema.ValidationError):
             fits(body, schema)
-    answer = admin.request(method, path.replace("{intent}", "int_0000000000001"), body)
+    answer = admin.request(method, path.replace("{intent}", "int_0000000000001").replace("{name}", "n"), body)
     assert (answer.status != 400) == good, answer

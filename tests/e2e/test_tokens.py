@@ -14,6 +14,7 @@ ROUTES = [
     ("POST", "/v1/claims", "claim"),
     *[("POST", f"/v1/claims/int_0000000000001/{what}", "claim") for what in ("sent", "confirm", "fail", "extend", "release")],
     ("GET", "/v1/intents", "read"), ("GET", "/v1/intents/int_0000000000001", "read"), ("GET", "/v1/decisions", "read"), ("GET", "/v1/policy", "read"),
+    ("GET", "/v1/secrets", "admin"), ("PUT", "/v1/secrets/x", "admin"), ("DELETE", "/v1/secrets/x", "admin"), ("POST", "/v1/secrets/rewrap", "admin"),
     ("PUT", "/v1/policy", "admin"), ("GET", "/v1/tokens", "admin"), ("POST", "/v1/tokens", "admin"), ("DELETE", "/v1/tokens/AAAAAAAAAAAA", "admin"),
 ]
 
