@@ -51,7 +51,10 @@ def resolved(document, node):
 
 def daemon_routes():
     text = (REPO / "src" / "api" / "routes.c").read_text()
-    routes = {(method, path): scope for method, path, scope in ROUTE.findall(text)}
+    routes = {}
+    for method, path, scope in ROUTE.findall(text):
+        methods = ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"] if method == "ANY" else [method]
+        routes.update({(one, path.replace("/*", "/{rest}")): scope for one in methods})
     assert len(routes) > 15
     return routes
 

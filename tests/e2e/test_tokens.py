@@ -13,6 +13,12 @@ ROUTES = [
     ("GET", "/metrics", "read"),
     ("POST", "/v1/claims", "claim"),
     *[("POST", f"/v1/claims/int_0000000000001/{what}", "claim") for what in ("sent", "confirm", "fail", "extend", "release")],
+    ("POST", "/to/nowhere/x", "claim"),
+    ("POST", "/v1/effects", "claim"), ("GET", "/v1/effects", "read"), ("GET", "/v1/effects/eff_0000000000001", "read"),
+    ("POST", "/v1/effects/cancel", "claim"), ("POST", "/v1/effects/eff_0000000000001/cancel", "claim"), ("POST", "/v1/effects/retry", "resolve"),
+    ("POST", "/v1/effects/eff_0000000000001/retry", "resolve"), ("POST", "/v1/effects/eff_0000000000001/resolve", "resolve"),
+    ("GET", "/v1/exceptions", "read"), ("GET", "/v1/exceptions/exc_0000000000001", "read"),
+    *[("POST", f"/v1/exceptions/exc_0000000000001/{what}", "resolve") for what in ("assign", "resolve")],
     ("GET", "/v1/intents", "read"), ("GET", "/v1/intents/int_0000000000001", "read"), ("GET", "/v1/decisions", "read"), ("GET", "/v1/policy", "read"),
     ("GET", "/v1/secrets", "admin"), ("PUT", "/v1/secrets/x", "admin"), ("DELETE", "/v1/secrets/x", "admin"), ("POST", "/v1/secrets/rewrap", "admin"),
     ("PUT", "/v1/policy", "admin"), ("GET", "/v1/tokens", "admin"), ("POST", "/v1/tokens", "admin"), ("DELETE", "/v1/tokens/AAAAAAAAAAAA", "admin"),
@@ -65,7 +71,7 @@ def test_nothing_without_a_token(house, server):
             assert answer.headers["x-should-retry"] == "false"
 
 
-@pytest.mark.parametrize("scopes", [("claim",), ("read",), ("claim", "read"), ("admin",)], ids="+".join)
+@pytest.mark.parametrize("scopes", [("claim",), ("read",), ("resolve",), ("claim", "read"), ("admin",)], ids="+".join)
 def test_scope_decides(house, server, admin, scopes):
     client = as_token(house, server, create(admin, *scopes)["token"])
     for method, path, needed in ROUTES:
