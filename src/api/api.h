@@ -175,7 +175,7 @@ void tokens_create(struct call *call);
 void tokens_revoke(struct call *call);
 void health_live(struct call *call);
 void health_ready(struct call *call);
-void health_metrics(struct call *call);
+void metrics_show(struct call *call);
 void openapi_show(struct call *call);
 void root_show(struct call *call);
 void quarantine_lift_post(struct call *call);

@@ -4,7 +4,7 @@
 const struct route api_routes[] = {
     {HTTP_GET, "/", 0, root_show},
     {HTTP_GET, "/healthz", 0, health_live},
-    {HTTP_GET, "/metrics", SCOPE_READ, health_metrics},
+    {HTTP_GET, "/metrics", SCOPE_READ, metrics_show},
     {HTTP_GET, "/problems/{code}", 0, problem_show},
     {HTTP_GET, "/readyz", 0, health_ready},
     {HTTP_ANY, "/to/{destination}/*", SCOPE_CLAIM, forward_call},

@@ -1,0 +1,169 @@
+/* metrics: figures in the Prometheus text format. What is in the database is asked for; when it does not answer, the rest is still told. */
+#include "api/api.h"
+#include "base/version.h"
+
+static void describe(struct buf *out, const char *name, const char *type, const char *help)
+{
+    buf_printf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+}
+
+static void metric(struct buf *out, const char *name, const char *type, const char *help, uint64_t value)
+{
+    describe(out, name, type, help);
+    buf_printf(out, "%s %llu\n", name, (unsigned long long)value);
+}
+
+static void write_claims(struct buf *out, const struct engine_counts *counts)
+{
+    describe(out, "semel_claims_total", "counter", "Answers given by the ledger, by outcome.");
+    for (size_t i = 0; i <= VERDICT_NOT_FOUND; i++)
+        buf_printf(out, "semel_claims_total{outcome=\"%s\"} %llu\n", ledger_verdict_names[i],
+                   (unsigned long long)counts->verdicts[i]);
+}
+
+static void write_http(struct buf *out, const struct api *api)
+{
+    const struct http_counts *http = http_server_counts(api->server);
+    describe(out, "semel_http_replies_total", "counter", "HTTP replies, by class of status.");
+    for (int i = 2; i < 6; i++)
+        buf_printf(out, "semel_http_replies_total{class=\"%dxx\"} %llu\n", i, (unsigned long long)api->replies[i]);
+    metric(out, "semel_http_connections_open", "gauge", "Open HTTP connections.", (uint64_t)http->open);
+    metric(out, "semel_http_connections_total", "counter", "HTTP connections accepted.", http->accepted);
+    metric(out, "semel_http_connections_refused_total", "counter", "HTTP connections refused or dropped at a limit.",
+           http->refused);
+}
+
+static void write_engine(struct buf *out, const struct engine_counts *counts)
+{
+    metric(out, "semel_batches_total", "counter", "Batches of commands.", counts->batches);
+    metric(out, "semel_commands_total", "counter", "Commands given to the writer.", counts->commands);
+    metric(out, "semel_commits_total", "counter", "Durable commits.", counts->commits);
+    metric(out, "semel_batch_retries_total", "counter", "Batches that were decided anew.", counts->retries);
+    metric(out, "semel_batch_failures_total", "counter", "Batches that could not be written.", counts->failures);
+    metric(out, "semel_leases_lapsed_total", "counter", "Leases that ran out and were swept.", counts->lapsed);
+    metric(out, "semel_intents_expired_total", "counter", "Intents that became tombstones.", counts->expired);
+    metric(out, "semel_suppressed_total", "counter", "Duplicates that were answered without acting.", counts->suppressed);
+    metric(out, "semel_claims_waiting", "gauge", "Claims that wait for a holder.", (uint64_t)counts->waiting);
+}
+
+/* ---- effects ---- */
+
+static void write_outcomes(void *ctx, const struct act_figures *figures)
+{
+    for (size_t i = 0; i <= OUTCOME_UNKNOWN; i++)
+        buf_printf(ctx, "semel_effects_total{destination=\"%.*s\",outcome=\"%s\"} %llu\n", BYTES_ARG(figures->destination), outcome_names[i],
+                   (unsigned long long)figures->outcomes[i]);
+}
+
+static void write_probes(void *ctx, const struct act_figures *figures)
+{
+    buf_printf(ctx, "semel_effect_probes_total{destination=\"%.*s\"} %llu\n", BYTES_ARG(figures->destination), (unsigned long long)figures->probes);
+}
+
+static void write_running(void *ctx, const struct act_figures *figures)
+{
+    buf_printf(ctx, "semel_effects_running{destination=\"%.*s\"} %lld\n", BYTES_ARG(figures->destination), (long long)figures->running);
+}
+
+static void write_breaker(void *ctx, const struct act_figures *figures)
+{
+    buf_printf(ctx, "semel_destination_paused{destination=\"%.*s\"} %d\n", BYTES_ARG(figures->destination), figures->breaker_open);
+}
+
+static void write_effects(struct buf *out, struct act *act)
+{
+    describe(out, "semel_effects_total", "counter", "Calls to destinations, by what they say about the effect.");
+    act_each(act, write_outcomes, out);
+    describe(out, "semel_effect_probes_total", "counter", "Questions to destinations whether something happened.");
+    act_each(act, write_probes, out);
+    describe(out, "semel_effects_running", "gauge", "Calls to destinations under way.");
+    act_each(act, write_running, out);
+    describe(out, "semel_destination_paused", "gauge", "1 while a destination that keeps failing is left alone.");
+    act_each(act, write_breaker, out);
+}
+
+/* ---- what is in the database ---- */
+
+struct stored_figures {
+    struct buf depth, waiting, age;
+    int64_t now_us, open, overdue;
+};
+
+static enum status take_depth(void *ctx, const void *at, struct why *why)
+{
+    (void)why;
+    struct stored_figures *figures = ctx;
+    const struct r_outbox_depth *row = at;
+    buf_printf(&figures->depth, "semel_outbox_depth{destination=\"%.*s\"} %lld\n", BYTES_ARG(row->destination), (long long)row->open);
+    buf_printf(&figures->waiting, "semel_outbox_waiting_for_person{destination=\"%.*s\"} %lld\n", BYTES_ARG(row->destination),
+               (long long)row->waiting);
+    int64_t age_us = row->oldest > 0 && figures->now_us > row->oldest ? figures->now_us - row->oldest : 0;
+    buf_printf(&figures->age, "semel_outbox_oldest_age_seconds{destination=\"%.*s\"} %lld.%06lld\n", BYTES_ARG(row->destination),
+               (long long)(age_us / 1000000), (long long)(age_us % 1000000));
+    return OK;
+}
+
+static enum status take_exceptions(void *ctx, const void *at, struct why *why)
+{
+    (void)why;
+    struct stored_figures *figures = ctx;
+    const struct r_exception_count *row = at;
+    figures->open = row->open;
+    figures->overdue = row->overdue;
+    return OK;
+}
+
+static enum status read_stored(struct store *store, struct engine_read *read, struct why *why)
+{
+    struct call *call = read->user;
+    struct stored_figures *figures = call->state;
+    struct q_outbox_depth depth = {figures->now_us};
+    struct q_exception_count count = {figures->now_us};
+    TRY(store_run(store, &OUTBOX_DEPTH, &depth, 1, take_depth, figures, NULL, why));
+    return store_run(store, &EXCEPTION_COUNT, &count, 1, take_exceptions, figures, NULL, why);
+}
+
+static void write_stored(struct buf *out, const struct stored_figures *figures)
+{
+    describe(out, "semel_outbox_depth", "gauge", "Effects that are not finished.");
+    buf_add(out, buf_bytes(&figures->depth));
+    describe(out, "semel_outbox_waiting_for_person", "gauge", "Effects that wait for a person.");
+    buf_add(out, buf_bytes(&figures->waiting));
+    describe(out, "semel_outbox_oldest_age_seconds", "gauge", "Age of the oldest effect that is due.");
+    buf_add(out, buf_bytes(&figures->age));
+    metric(out, "semel_exceptions_open", "gauge", "Exceptions that wait for a person.", (uint64_t)figures->open);
+    metric(out, "semel_exceptions_overdue", "gauge", "Exceptions past their due time.", (uint64_t)figures->overdue);
+}
+
+static void finish(struct call *call)
+{
+    struct api *api = call->api;
+    struct buf *out = &call->out;
+    struct stored_figures *figures = call->state;
+    describe(out, "semel_build_info", "gauge", "The version that runs.");
+    buf_printf(out, "semel_build_info{version=\"%s\",storage=\"%s\"} 1\n", SEMEL_VERSION, api->storage);
+    metric(out, "semel_intake_open", "gauge", "1 when new claims are accepted.", engine_intake(api->engine, NULL) == INTAKE_OPEN);
+    write_claims(out, engine_counts(api->engine));
+    write_engine(out, engine_counts(api->engine));
+    write_effects(out, api->act);
+    if (call->read.status == OK)
+        write_stored(out, figures);
+    write_http(out, api);
+    buf_release(&figures->depth);
+    buf_release(&figures->waiting);
+    buf_release(&figures->age);
+    call_reply_as(call, 200, "text/plain; version=0.0.4; charset=utf-8", buf_bytes(out));
+}
+
+void metrics_show(struct call *call)
+{
+    struct env *env = engine_env(call->api->engine);
+    struct stored_figures *figures = arena_zalloc(call->request->arena, 1, sizeof *figures);
+    ASSERT(figures != NULL);
+    buf_init(&figures->depth, 1 << 20);
+    buf_init(&figures->waiting, 1 << 20);
+    buf_init(&figures->age, 1 << 20);
+    figures->now_us = env->wall_us(env);
+    call->state = figures;
+    call_submit_read(call, read_stored, finish);
+}
