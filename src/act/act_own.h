@@ -10,7 +10,7 @@
 #define JOBS_MAX 1024
 #define JOB_BUCKETS 2048
 #define JOB_ARENA_MAX (256u << 20)
-#define READY_MAX 256 /* of one destination: looked up ahead */
+#define READY_MAX 512 /* of one destination: looked up ahead */
 #define PLACES_MAX 1024
 
 enum job_stage {
@@ -26,7 +26,7 @@ struct place {
     const struct destination *destination; /* of the current policy; NULL when that has none of this name */
     struct pace pace;
     struct job *ready_first, **ready_last;
-    size_t ready_count;
+    size_t ready_count, looked_up;
     _Atomic uint64_t outcomes[OUTCOME_UNKNOWN + 1], probes; /* these for other threads */
     _Atomic int64_t running;
     _Atomic bool breaker_open;

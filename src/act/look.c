@@ -6,6 +6,7 @@
 #define LOOK_EVERY_US (200 * WHEN_MS)
 #define LOOK_SOON_US (2 * WHEN_MS)
 #define LOOK_JOBS_MAX 512
+#define LOOK_AHEAD 256 /* of one destination */
 #define REOPEN_EVERY_US WHEN_SECOND
 
 struct looking {
@@ -45,6 +46,7 @@ static enum status take_due(void *ctx, const void *row, struct why *why)
         looking->full = true;
         return OK;
     }
+    looking->full |= ++place->looked_up >= LOOK_AHEAD;
     job->effect = *got;
     policy_use(act->policy);
     job->policy = act->policy;
@@ -159,11 +161,12 @@ static size_t ask_for(struct act *act, struct q_outbox_due *asks, size_t most)
     int64_t now = engine_now(act->engine).wall_us;
     for (size_t i = 0; i < act->place_count; i++) {
         struct place *place = act->places[i];
-        if (place->destination == NULL || place->ready_count > READY_MAX / 2)
+        if (place->destination == NULL || place->ready_count > LOOK_AHEAD / 2)
             continue;
         int64_t known = (int64_t)place->ready_count + place->pace.running;
+        place->looked_up = 0;
         for (int64_t priority = 0; priority < PRIORITY_COUNT && n < most; priority++)
-            asks[n++] = (struct q_outbox_due){bytes_of(place->name), priority, now, known + READY_MAX};
+            asks[n++] = (struct q_outbox_due){bytes_of(place->name), priority, now, known + LOOK_AHEAD};
     }
     return n;
 }

@@ -87,6 +87,7 @@ class Semel:
 
     def __init__(self, binary, directory, db=None):
         self.binary, self.directory, self.db = binary, directory, db
+        self.policy = None
         self.process = None
         self.port = 0
         self.ready_ms = 0.0
@@ -97,6 +98,8 @@ class Semel:
         command = [self.binary, "up", "--data", self.directory, "--listen", f"127.0.0.1:{self.port}"]
         if self.db:
             command += ["--db", self.db]
+        if self.policy:
+            command += ["--policy", self.policy]
         with open(self.directory + ".log", "ab") as log:
             self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         self.ready_ms = wait_until(self.is_ready, self.process, "semel")
