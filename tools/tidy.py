@@ -45,7 +45,7 @@ def tab(path, text):
 
 def wrong_layer(path, text):
     folder = re.match(r'src/(\w+)/', path)
-    if not folder or path.endswith('_test.c'):
+    if not folder or path.endswith(('_test.c', '_test.h')):
         return
     own = folder.group(1)
     for included in re.findall(r'#include "(\w+)/', text):

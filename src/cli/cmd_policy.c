@@ -4,6 +4,7 @@
 #include "cli/client.h"
 #include "cli/commands.h"
 #include "cli/print.h"
+#include "destination/destination_read.h"
 #include "policy/policy.h"
 
 /* ---- check ---- */
@@ -69,6 +70,8 @@ static void print_checked(const char *file, const struct policy *policy)
     json_text(&out, (struct bytes){hex, sizeof hex});
     json_name(&out, "workflows");
     json_i64(&out, (int64_t)policy->workflow_count);
+    json_name(&out, "destinations");
+    json_i64(&out, (int64_t)policy->destination_count);
     json_close(&out, '}');
     print_json_buf(&buf);
     buf_release(&buf);
@@ -84,8 +87,8 @@ int policy_check_run(struct cli *cli)
     if (cli_on(cli, "--json"))
         print_checked(cli->arguments[0], policy);
     else
-        print_line("%s is right: %zu workflow%s", cli->arguments[0], policy->workflow_count,
-                   policy->workflow_count == 1 ? "" : "s");
+        print_line("%s is right: %zu workflow%s, %zu destination%s", cli->arguments[0], policy->workflow_count,
+                   policy->workflow_count == 1 ? "" : "s", policy->destination_count, policy->destination_count == 1 ? "" : "s");
     policy_free(policy);
     return CLI_OK;
 }
@@ -195,7 +198,7 @@ static struct bytes setting_values(struct cli *cli, const struct setting *settin
     return text;
 }
 
-static void print_setting_json(struct cli *cli, const struct setting *setting)
+static void print_setting_json(struct cli *cli, const struct setting *setting, bool of_destination)
 {
     struct buf buf;
     buf_init(&buf, 64 << 10);
@@ -212,9 +215,11 @@ static void print_setting_json(struct cli *cli, const struct setting *setting)
     json_name(&out, "example");
     json_cstr(&out, setting->example);
     json_name(&out, "top");
-    json_bool(&out, (setting->places & POLICY_TOP) != 0);
+    json_bool(&out, !of_destination && (setting->places & POLICY_TOP) != 0);
     json_name(&out, "workflow");
-    json_bool(&out, (setting->places & POLICY_WORKFLOW) != 0);
+    json_bool(&out, !of_destination && (setting->places & POLICY_WORKFLOW) != 0);
+    json_name(&out, "destination");
+    json_bool(&out, of_destination);
     json_name(&out, "help");
     json_cstr(&out, setting->help);
     json_close(&out, '}');
@@ -229,22 +234,27 @@ static const char *place_name(unsigned places)
     return places == POLICY_WORKFLOW ? "workflow" : "both";
 }
 
+static void show_setting(struct cli *cli, const struct setting *setting, bool of_destination, struct table *table)
+{
+    if (cli_on(cli, "--json")) {
+        print_setting_json(cli, setting, of_destination);
+        return;
+    }
+    const struct bytes cells[] = {bytes_of(setting->name), bytes_of(of_destination ? "destination" : place_name(setting->places)),
+                                  setting_values(cli, setting),
+                                  bytes_of(setting->default_text != NULL ? setting->default_text : "-"), bytes_of(setting->help)};
+    table_add(table, cells, COLOUR_NONE);
+}
+
 int policy_settings_run(struct cli *cli)
 {
     static const char *const headings[] = {"SETTING", "WHERE", "VALUES", "DEFAULT", "MEANING"};
     struct table table;
     table_init(&table, &cli->arena, headings, sizeof headings / sizeof *headings);
-    for (size_t i = 0; i < policy_setting_count; i++) {
-        const struct setting *setting = &policy_settings[i];
-        if (cli_on(cli, "--json")) {
-            print_setting_json(cli, setting);
-            continue;
-        }
-        const struct bytes cells[] = {
-            bytes_of(setting->name), bytes_of(place_name(setting->places)), setting_values(cli, setting),
-            bytes_of(setting->default_text != NULL ? setting->default_text : "-"), bytes_of(setting->help)};
-        table_add(&table, cells, COLOUR_NONE);
-    }
+    for (size_t i = 0; i < policy_setting_count; i++)
+        show_setting(cli, &policy_settings[i], false, &table);
+    for (size_t i = 0; i < destination_setting_count; i++)
+        show_setting(cli, &destination_settings[i], true, &table);
     if (!cli_on(cli, "--json"))
         table_print(&table);
     return CLI_OK;

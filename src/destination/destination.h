@@ -31,7 +31,7 @@
 #include "fingerprint/fingerprint.h"
 
 #define DESTINATION_NAME_MAX 64         /* letters, digits, '.', '_', '-' */
-#define DESTINATION_CALLS_MAX 64        /* of one destination, those of its provider included */
+#define DESTINATION_CALLS_MAX 64        /* of one provider, and as many of the policy's own */
 #define DESTINATION_HEADERS_MAX 128     /* of one request */
 #define DESTINATION_AUTH_HEADERS_MAX 4  /* room that destination_authorize() wants */
 #define DESTINATION_BODY_MAX (64 << 20) /* of a body that is read or changed */

@@ -249,7 +249,7 @@ static void override_call(struct reading *reading, struct call_rules *rules, con
         rules->key = *key;
     if (window_us > 0 && rules->key.place != CARRIER_NOWHERE)
         rules->window_us = window_us;
-    if (key->place != CARRIER_NOWHERE && rules->window_us > 0)
+    if (rules->key.place != CARRIER_NOWHERE && rules->window_us > 0)
         rules->capability = CAPABILITY_IDEMPOTENT;
     if (!capability->given)
         return;
@@ -265,10 +265,12 @@ static void override_call(struct reading *reading, struct call_rules *rules, con
 static void check_call(struct reading *reading, const struct call_rules *rules)
 {
     const struct setting_value *own = reading->own, *capability = &own[DEST_CAPABILITY];
-    char sentence[200];
+    char sentence[240];
     const char *missing = NULL;
     if (rules->capability == CAPABILITY_IDEMPOTENT && rules->key.place == CARRIER_NOWHERE)
-        missing = "takes no key that is known; say where it stands: key_header: Idempotency-Key";
+        missing = rules->kind == DESTINATION_HTTP
+                      ? "takes no key that is known; say where it stands: key_header: Idempotency-Key"
+                      : "takes no key; if repeating it changes nothing, say so under calls: with key: {in: natural} and a window";
     else if (rules->capability == CAPABILITY_IDEMPOTENT && rules->window_us == 0)
         missing = "remembers the key for a time that is not known; add window: 24h";
     else if (rules->capability == CAPABILITY_QUERY && rules->probe_count == 0)
@@ -331,10 +333,13 @@ static enum status take_calls(struct reading *reading)
                                .place = FACT_POLICY,
                                .kind = destination->kind,
                                .replays_refusals = reading->all[DEST_ON_4XX].number != 0};
-    destination->calls = arena_zalloc(reading->source->arena, 2 * DESTINATION_CALLS_MAX + 2, sizeof *destination->calls);
+    const struct yaml *own = reading->own[DEST_CALLS].group;
+    size_t own_max = own == NULL ? 0 : own->count < DESTINATION_CALLS_MAX ? own->count : DESTINATION_CALLS_MAX;
+    destination->calls =
+        arena_zalloc(reading->source->arena, own_max + reading->provider.call_count + 2, sizeof *destination->calls);
     if (destination->calls == NULL)
         return FULL;
-    TRY(read_calls(&from, reading->own[DEST_CALLS].group, destination->calls, &destination->call_count));
+    TRY(read_calls(&from, own, destination->calls, &destination->call_count));
     size_t first = destination->call_count;
     for (size_t i = 0; i < reading->provider.call_count; i++)
         destination->calls[destination->call_count++] = reading->provider.calls[i];

@@ -147,6 +147,21 @@ static bool is_host_char(char c)
            c == '[' || c == ']' || c == ':';
 }
 
+static bool is_host(struct bytes text)
+{
+    for (size_t i = 0; i < text.len; i++)
+        if (!is_host_char(text.at[i]))
+            return false;
+    return text.len >= 1 && text.len <= 255;
+}
+
+static void explain_host(struct bytes text, struct why *ret)
+{
+    struct bytes shown = yaml_clip(text);
+    why_set(ret, INVALID, "host wants a name or an address such as smtp.example.com, without scheme and path, not '%.*s'",
+            BYTES_ARG(shown));
+}
+
 /* http:// or https://, a host, perhaps a port and a path; no user, query or fragment. */
 static bool is_url(struct bytes text)
 {
@@ -158,13 +173,12 @@ static bool is_url(struct bytes text)
     else
         return false;
     struct bytes path = rest, host = bytes_cut(&path, '/');
-    for (size_t i = 0; i < host.len; i++)
-        if (!is_host_char(host.at[i]))
-            return false;
+    if (!is_host(host))
+        return false;
     for (size_t i = 0; i < path.len; i++)
         if ((unsigned char)path.at[i] <= 0x20 || (unsigned char)path.at[i] >= 0x7F || strchr("?#@\\", path.at[i]) != NULL)
             return false;
-    return host.len > 0 && host.at[0] != ':' && text.len <= 1024 && memmem(path.at, path.len, "..", 2) == NULL;
+    return host.at[0] != ':' && text.len <= 1024 && memmem(path.at, path.len, "..", 2) == NULL;
 }
 
 static void explain_url(struct bytes text, struct why *ret)
@@ -226,21 +240,28 @@ static const struct setting_form status_form = {"a status", "status", is_status_
                                  url_form = {"a URL", "URL", is_url, explain_url},
                                  secret_form = {"a reference", "env:, file: or secret:", is_secret, explain_secret},
                                  header_form = {"a header name", "header", is_token, explain_token},
-                                 line_form = {"a line of text", "text", is_line, explain_line};
+                                 line_form = {"a line of text", "text", is_line, explain_line},
+                                 host_form = {"a host", "host", is_host, explain_host};
 
 /* ---- tables of facts ---- */
 
 enum { BOTH = FACT_FILE | FACT_POLICY };
 
-#define FACT_HEAD                                                                                                             \
-    [FACT_EVIDENCE] = {"evidence", SETTING_CHOICE, FACT_FILE, NULL, 0, 0, evidence_names, "D", "Where the fact comes from."}, \
-    [FACT_VERIFIED] = {"verified", SETTING_SWITCH, FACT_FILE, NULL, 0, 0, NULL, "true", "Whether it may be relied on."},      \
-    [FACT_NOTE] = {"note", SETTING_TEXT, BOTH, NULL, 0, 0, NULL, "\"documentation of 2026\"", "What was found, in words."}
-
 #define ROW(row_name, row_kind, row_example, row_help, ...)                                                                 \
     {                                                                                                                       \
         .name = (row_name), .kind = (row_kind), .places = BOTH, .example = (row_example), .help = (row_help), ##__VA_ARGS__ \
     }
+
+#define FILE_ROW(row_name, row_kind, row_names, row_example, row_help)                                               \
+    {                                                                                                                \
+        .name = (row_name), .kind = (row_kind), .places = FACT_FILE, .names = (row_names), .example = (row_example), \
+        .help = (row_help)                                                                                           \
+    }
+
+#define FACT_HEAD                                                                                              \
+    [FACT_EVIDENCE] = FILE_ROW("evidence", SETTING_CHOICE, evidence_names, "D", "Where the fact comes from."), \
+    [FACT_VERIFIED] = FILE_ROW("verified", SETTING_SWITCH, NULL, "true", "Whether it may be relied on."),      \
+    [FACT_NOTE] = ROW("note", SETTING_TEXT, "\"documentation of 2026\"", "What was found, in words.")
 
 static const struct setting url_rows[] = {
     FACT_HEAD,
@@ -439,7 +460,7 @@ const struct setting destination_settings[] = {
     [DEST_WINDOW] = SET("window", SETTING_FORM, HTTP, NULL, "24h", "How long it remembers our key.", .form = &window_form),
     [DEST_CALLS] = SET("calls", SETTING_GROUPS, ANY, NULL, "[{name: send, methods: [POST], paths: [/send]}]",
                        "Kinds of calls with rules of their own; they come before those of the provider."),
-    [DEST_HOST] = SET("host", SETTING_FORM, SMTP, NULL, "smtp.example.com", "The mail server.", .form = &header_form),
+    [DEST_HOST] = SET("host", SETTING_FORM, SMTP, NULL, "smtp.example.com", "The mail server.", .form = &host_form),
     [DEST_PORT] = SET("port", SETTING_INTEGER, SMTP, "587", "2525", "Its port.", .min = 1, .max = 65535),
     [DEST_FROM] = SET("from", SETTING_FORM, SMTP, NULL, "a@b.c", "The sender of mails that name none.", .form = &line_form),
     [DEST_TLS] =

@@ -416,10 +416,8 @@ static void check_paths(const struct call_source *from, const struct setting_val
     }
 }
 
-static enum status read_call_facts(const struct call_source *from, const struct yaml *map, const struct setting_value *values,
-                                   struct call_rules *rules)
+static enum status read_call_facts(const struct call_source *from, const struct setting_value *values, struct call_rules *rules)
 {
-    (void)map;
     if (values[CALL_KEY].group != NULL)
         TRY(read_carrier(from, "key", values[CALL_KEY].group, &rules->key));
     TRY(read_window(from, values, &rules->window_us));
@@ -447,7 +445,7 @@ static enum status read_call(const struct call_source *from, const struct yaml *
         .replays_refusals = values[CALL_ON_4XX].given ? values[CALL_ON_4XX].number != 0 : from->replays_refusals,
         .kind = from->kind,
     };
-    return read_call_facts(from, map, values, ret);
+    return read_call_facts(from, values, ret);
 }
 
 enum status read_calls(const struct call_source *from, const struct yaml *list, struct call_rules *calls, size_t *count)
@@ -458,7 +456,7 @@ enum status read_calls(const struct call_source *from, const struct yaml *list, 
             continue;
         }
         if (*count >= DESTINATION_CALLS_MAX) {
-            refuse(from, item, "there are too many calls; at most 64 are read, those of the provider included");
+            refuse(from, item, "there are too many calls; at most 64 are read");
             return OK;
         }
         TRY(read_call(from, item, &calls[(*count)++]));
@@ -523,7 +521,8 @@ static enum status read_file(const struct destination_source *source, const stru
     ret->about = values[FILE_ABOUT].text;
     ret->kind = from.kind = (enum destination_kind)values[FILE_KIND].number;
     ret->settings = arena_zalloc(source->arena, DEST_COUNT, sizeof *ret->settings);
-    ret->calls = arena_zalloc(source->arena, DESTINATION_CALLS_MAX, sizeof *ret->calls);
+    const struct yaml *calls = values[FILE_CALLS].group;
+    ret->calls = arena_zalloc(source->arena, calls != NULL ? calls->count + 1 : 1, sizeof *ret->calls);
     if (ret->settings == NULL || ret->calls == NULL)
         return FULL;
     TRY(settings_read(&destination_table, values[FILE_SETTINGS].group, 1U << ret->kind, source->arena, ret->settings,
@@ -532,7 +531,7 @@ static enum status read_file(const struct destination_source *source, const stru
     TRY(read_url(&from, values[FILE_URL].group, ret));
     TRY(read_auth(&from, values[FILE_AUTH].group, ret));
     TRY(read_rate(&from, values[FILE_RATE].group, ret));
-    return read_calls(&from, values[FILE_CALLS].group, ret->calls, &ret->call_count);
+    return read_calls(&from, calls, ret->calls, &ret->call_count);
 }
 
 enum status provider_read(const struct destination_source *source, struct bytes text, struct provider *ret)

@@ -24,6 +24,10 @@
  *         two_phase: false          # true: a claim counts as not yet sent until the holder says so
  *         attempts: 10              # claims before the intent is held for a person: 1 … 1000
  *         mode: shadow
+ *     owner: dana                   # who gets the exceptions that nobody else owns
+ *     due: 8h                       # how long an exception may stay open before it is overdue
+ *     destinations:                 # where effects go: see destination/destination_settings.c
+ *       stripe: {secret: env:STRIPE_KEY}
  *
  * A workflow that the document does not name gets the defaults, so semel works without any policy.
  */

@@ -25,46 +25,53 @@ static const struct setting_form zone_form = {"a time zone", "time zone", is_zon
 
 /* ---- the table ---- */
 
+#define ROW(row_name, row_kind, row_places, row_default, row_min, row_max, row_names, row_example, row_help, ...)        \
+    {                                                                                                                    \
+        .name = (row_name), .kind = (row_kind), .places = (row_places), .default_text = (row_default), .min = (row_min), \
+        .max = (row_max), .names = (row_names), .example = (row_example), .help = (row_help), ##__VA_ARGS__              \
+    }
+
 const struct setting policy_settings[] = {
-    [SETTING_VERSION] = {"version", SETTING_INTEGER, POLICY_TOP, "1", 1, 1, NULL, "1", "The version of this format."},
-    [SETTING_ZONE] = {"zone", SETTING_FORM, POLICY_TOP | POLICY_WORKFLOW, "UTC", 0, 0, NULL, "Europe/Paris",
-                      "The time zone in which {day}, {week} and the other time parts of a key are counted.", .form = &zone_form},
-    [SETTING_MODE] = {"mode", SETTING_CHOICE, POLICY_TOP | POLICY_WORKFLOW, "enforce", 0, 0, policy_mode_names, "shadow",
-                      "enforce acts on decisions; shadow decides and logs, but lets everything through."},
-    [SETTING_DEFAULTS] = {"defaults", SETTING_GROUP, POLICY_TOP, NULL, 0, 0, NULL, "{lease: 60s}",
-                          "Settings for every workflow that does not give its own."},
-    [SETTING_WORKFLOWS] = {"workflows", SETTING_GROUP, POLICY_TOP, NULL, 0, 0, NULL, "{followup: {lease: 60s}}",
-                           "The workflows by name, each with its own settings."},
-    [SETTING_DESTINATIONS] = {"destinations", SETTING_GROUP, POLICY_TOP, NULL, 0, 0, NULL, "{crm: {provider: hubspot}}",
-                              "Where effects go, by name, each with settings of its own."},
-    [SETTING_OWNER] = {"owner", SETTING_TEXT, POLICY_TOP, NULL, 0, 0, NULL, "dana",
-                       "Who gets the exceptions that nobody else owns."},
-    [SETTING_DUE] = {"due", SETTING_DURATION, POLICY_TOP, "8h", WHEN_MINUTE, 90 * WHEN_DAY, NULL, "8h",
-                     "How long an exception may stay open before it is overdue."},
-    [SETTING_KEY] = {"key", SETTING_TEXT, POLICY_WORKFLOW, NULL, 0, 0, NULL, "\"followup:{lead_id}:{day}\"",
-                     "The template that makes the key from the input; without it callers give the key."},
-    [SETTING_TIME] = {"time", SETTING_TEXT, POLICY_WORKFLOW, NULL, 0, 0, NULL, "sent_at",
-                      "The input field that holds the event's own time, for the time parts of the key."},
-    [SETTING_IGNORE] = {"ignore", SETTING_LIST, POLICY_WORKFLOW, NULL, 0, 0, NULL, "[trace_id]",
-                        "Top-level input fields that may differ between attempts.",
-                        .item = "the name of a field, such as trace_id"},
-    [SETTING_LEASE] = {"lease", SETTING_DURATION, POLICY_WORKFLOW, "60s", WHEN_SECOND, 24 * WHEN_HOUR, NULL, "60s",
-                       "How long a claim is held before another caller may take it over."},
-    [SETTING_KEEP] = {"keep", SETTING_DURATION, POLICY_WORKFLOW, "30d", WHEN_MINUTE, 400 * WHEN_DAY, NULL, "30d",
-                      "How long a result is kept after it is final."},
-    [SETTING_TOMBSTONE] = {"tombstone", SETTING_DURATION, POLICY_WORKFLOW, "400d", 0, 1000 * WHEN_DAY, NULL, "400d",
-                           "How long a late duplicate is still recognised after that; 0d forgets at once."},
-    [SETTING_CAPABILITY] = {"capability", SETTING_CHOICE, POLICY_WORKFLOW, "none", 0, 0, capability_names, "idempotent",
-                            "What the destination can do: nothing, take our key, or be asked afterwards."},
-    [SETTING_WINDOW] = {"window", SETTING_DURATION, POLICY_WORKFLOW, "24h", WHEN_MINUTE, 400 * WHEN_DAY, NULL, "24h",
-                        "How long an idempotent destination remembers our key."},
-    [SETTING_ON_UNKNOWN] = {"on_unknown", SETTING_CHOICE, POLICY_WORKFLOW, "hold", 0, 0, on_unknown_names, "hold",
-                            "What to do when nobody can tell whether it happened: hold for a person, retry or skip."},
-    [SETTING_TWO_PHASE] = {"two_phase", SETTING_SWITCH, POLICY_WORKFLOW, "false", 0, 0, NULL, "true",
-                           "true: a claim counts as not yet sent until its holder says so."},
+    [SETTING_VERSION] = ROW("version", SETTING_INTEGER, POLICY_TOP, "1", 1, 1, NULL, "1", "The version of this format."),
+    [SETTING_ZONE] =
+        ROW("zone", SETTING_FORM, POLICY_TOP | POLICY_WORKFLOW, "UTC", 0, 0, NULL, "Europe/Paris",
+            "The time zone in which {day}, {week} and the other time parts of a key are counted.", .form = &zone_form),
+    [SETTING_MODE] = ROW("mode", SETTING_CHOICE, POLICY_TOP | POLICY_WORKFLOW, "enforce", 0, 0, policy_mode_names, "shadow",
+                         "enforce acts on decisions; shadow decides and logs, but lets everything through."),
+    [SETTING_DEFAULTS] = ROW("defaults", SETTING_GROUP, POLICY_TOP, NULL, 0, 0, NULL, "{lease: 60s}",
+                             "Settings for every workflow that does not give its own."),
+    [SETTING_WORKFLOWS] = ROW("workflows", SETTING_GROUP, POLICY_TOP, NULL, 0, 0, NULL, "{followup: {lease: 60s}}",
+                              "The workflows by name, each with its own settings."),
+    [SETTING_DESTINATIONS] = ROW("destinations", SETTING_GROUP, POLICY_TOP, NULL, 0, 0, NULL, "{crm: {provider: hubspot}}",
+                                 "Where effects go, by name, each with settings of its own."),
+    [SETTING_OWNER] =
+        ROW("owner", SETTING_TEXT, POLICY_TOP, NULL, 0, 0, NULL, "dana", "Who gets the exceptions that nobody else owns."),
+    [SETTING_DUE] = ROW("due", SETTING_DURATION, POLICY_TOP, "8h", WHEN_MINUTE, 90 * WHEN_DAY, NULL, "8h",
+                        "How long an exception may stay open before it is overdue."),
+    [SETTING_KEY] = ROW("key", SETTING_TEXT, POLICY_WORKFLOW, NULL, 0, 0, NULL, "\"followup:{lead_id}:{day}\"",
+                        "The template that makes the key from the input; without it callers give the key."),
+    [SETTING_TIME] = ROW("time", SETTING_TEXT, POLICY_WORKFLOW, NULL, 0, 0, NULL, "sent_at",
+                         "The input field that holds the event's own time, for the time parts of the key."),
+    [SETTING_IGNORE] =
+        ROW("ignore", SETTING_LIST, POLICY_WORKFLOW, NULL, 0, 0, NULL, "[trace_id]",
+            "Top-level input fields that may differ between attempts.", .item = "the name of a field, such as trace_id"),
+    [SETTING_LEASE] = ROW("lease", SETTING_DURATION, POLICY_WORKFLOW, "60s", WHEN_SECOND, 24 * WHEN_HOUR, NULL, "60s",
+                          "How long a claim is held before another caller may take it over."),
+    [SETTING_KEEP] = ROW("keep", SETTING_DURATION, POLICY_WORKFLOW, "30d", WHEN_MINUTE, 400 * WHEN_DAY, NULL, "30d",
+                         "How long a result is kept after it is final."),
+    [SETTING_TOMBSTONE] = ROW("tombstone", SETTING_DURATION, POLICY_WORKFLOW, "400d", 0, 1000 * WHEN_DAY, NULL, "400d",
+                              "How long a late duplicate is still recognised after that; 0d forgets at once."),
+    [SETTING_CAPABILITY] = ROW("capability", SETTING_CHOICE, POLICY_WORKFLOW, "none", 0, 0, capability_names, "idempotent",
+                               "What the destination can do: nothing, take our key, or be asked afterwards."),
+    [SETTING_WINDOW] = ROW("window", SETTING_DURATION, POLICY_WORKFLOW, "24h", WHEN_MINUTE, 400 * WHEN_DAY, NULL, "24h",
+                           "How long an idempotent destination remembers our key."),
+    [SETTING_ON_UNKNOWN] = ROW("on_unknown", SETTING_CHOICE, POLICY_WORKFLOW, "hold", 0, 0, on_unknown_names, "hold",
+                               "What to do when nobody can tell whether it happened: hold for a person, retry or skip."),
+    [SETTING_TWO_PHASE] = ROW("two_phase", SETTING_SWITCH, POLICY_WORKFLOW, "false", 0, 0, NULL, "true",
+                              "true: a claim counts as not yet sent until its holder says so."),
     [SETTING_ATTEMPTS] =
-        {"attempts", SETTING_INTEGER, POLICY_WORKFLOW, "10", 1, 1000, NULL, "10",
-         "How many claims an intent gets; then it is refused, or unknown if one of them may have had an effect."},
+        ROW("attempts", SETTING_INTEGER, POLICY_WORKFLOW, "10", 1, 1000, NULL, "10",
+            "How many claims an intent gets; then it is refused, or unknown if one of them may have had an effect."),
 };
 
 const size_t policy_setting_count = SETTING_COUNT;

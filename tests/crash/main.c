@@ -59,15 +59,15 @@ static char first_violation[sizeof world.violation];
 
 /* ---- one run ---- */
 
-struct run_outcome {
+struct ending {
     bool held, went_wrong, wrong_again, aborted;
     uint64_t allocations;
     char violation[sizeof world.violation];
 };
 
-static void run_here(const struct scenario *scenario, const struct plan *plan, struct run_outcome *ret)
+static void run_here(const struct scenario *scenario, const struct plan *plan, struct ending *ret)
 {
-    *ret = (struct run_outcome){.held = world_run(&world, scenario, plan)};
+    *ret = (struct ending){.held = world_run(&world, scenario, plan)};
     ret->went_wrong = world.went_wrong;
     ret->wrong_again = world.wrong_again;
     ret->aborted = world.aborted;
@@ -76,7 +76,7 @@ static void run_here(const struct scenario *scenario, const struct plan *plan, s
 }
 
 /* A process of its own: one that an assertion ended cannot be cleaned up. */
-static void run_apart(const struct scenario *scenario, const struct plan *plan, struct run_outcome *ret)
+static void run_apart(const struct scenario *scenario, const struct plan *plan, struct ending *ret)
 {
     int ends[2];
     fflush(stdout);
@@ -95,7 +95,7 @@ static void run_apart(const struct scenario *scenario, const struct plan *plan, 
         waitpid(child, &status, 0);
     if (got == (ssize_t)sizeof *ret && status == 0)
         return;
-    *ret = (struct run_outcome){.went_wrong = true};
+    *ret = (struct ending){.went_wrong = true};
     snprintf(ret->violation, sizeof ret->violation, "the process ended with status %d", status);
 }
 
@@ -113,9 +113,9 @@ static void complain(const struct scenario *scenario, const struct plan *plan, c
     printf("\n");
 }
 
-static struct run_outcome run_one(const struct scenario *scenario, const struct plan *plan)
+static struct ending run_one(const struct scenario *scenario, const struct plan *plan)
 {
-    struct run_outcome outcome;
+    struct ending outcome;
     (plan->model == MODEL_MEMORY_OWN ? run_apart : run_here)(scenario, plan, &outcome);
     struct tally *tally = &tallies[plan->model];
     tally->runs++;
@@ -137,7 +137,7 @@ static struct run_outcome run_one(const struct scenario *scenario, const struct 
 static bool walk_points(const struct options *options, const struct scenario *scenario, struct plan plan, uint64_t stride)
 {
     for (plan.at = 1 + plan.seed % stride; plan.at < POINTS_MAX; plan.at += stride) {
-        struct run_outcome outcome = run_one(scenario, &plan);
+        struct ending outcome = run_one(scenario, &plan);
         if (!outcome.held)
             return false;
         if (!outcome.went_wrong)
@@ -154,7 +154,7 @@ static bool walk_recovery(const struct options *options, const struct scenario *
     uint64_t stride = options->quick ? 3 * QUICK_STRIDE : options->every ? 1 : 3;
     for (plan.at = 1 + plan.seed; plan.at < POINTS_MAX; plan.at += stride) {
         for (plan.again = 1; plan.again < POINTS_MAX; plan.again++) {
-            struct run_outcome outcome = run_one(scenario, &plan);
+            struct ending outcome = run_one(scenario, &plan);
             if (!outcome.held)
                 return false;
             if (!outcome.went_wrong)
@@ -169,7 +169,7 @@ static bool walk_recovery(const struct options *options, const struct scenario *
 
 static uint64_t allocations_of(const struct scenario *scenario, enum model model)
 {
-    struct run_outcome outcome;
+    struct ending outcome;
     struct plan plan = {.model = model};
     run_here(scenario, &plan, &outcome);
     return outcome.allocations;
@@ -201,7 +201,7 @@ static void walk_scenario(const struct options *options, const struct scenario *
 /* Nothing goes wrong: then it has to work, before anything else is worth trying. */
 static bool works(const struct scenario *scenario)
 {
-    struct run_outcome outcome = {0};
+    struct ending outcome = {0};
     struct plan plan = {.model = MODEL_PROCESS};
     run_here(scenario, &plan, &outcome);
     if (!outcome.held)
@@ -342,7 +342,7 @@ static bool parse(struct options *options, int argc, char **argv)
 static void replay_one(const struct options *options, const struct scenario *scenario, enum model model)
 {
     struct plan plan = {model, options->seed, options->at, options->again};
-    struct run_outcome outcome = run_one(scenario, &plan);
+    struct ending outcome = run_one(scenario, &plan);
     printf("%s, %s, %llu: %s%s\n", scenario->name, models[model].name, (unsigned long long)options->at,
            outcome.went_wrong ? "it went wrong" : "nothing went wrong", outcome.held ? " and everything held" : "");
 }

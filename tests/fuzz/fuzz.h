@@ -15,6 +15,7 @@
 /* Every target, in alphabetical order. */
 #define FUZZ_TARGETS(X) \
     X(canonical)        \
+    X(destination)      \
     X(fingerprint)      \
     X(http_chunks)      \
     X(http_head)        \

@@ -76,12 +76,50 @@ static void check_same_rules(const struct workflow_rules *a, const struct workfl
     ASSERT(a->mode == b->mode);
 }
 
+static void check_same_destination(const struct destination *a, const struct destination *b)
+{
+    ASSERT(bytes_eq(a->name, b->name));
+    ASSERT(bytes_eq(a->provider, b->provider));
+    ASSERT(bytes_eq(a->url, b->url));
+    ASSERT(bytes_eq(a->secret.text, b->secret.text));
+    ASSERT(bytes_eq(a->key_text, b->key_text));
+    ASSERT(a->kind == b->kind);
+    ASSERT(a->call_count == b->call_count);
+    for (size_t i = 0; i < a->call_count; i++) {
+        ASSERT(bytes_eq(a->calls[i].name, b->calls[i].name));
+        ASSERT(a->calls[i].capability == b->calls[i].capability);
+        ASSERT(a->calls[i].window_us == b->calls[i].window_us);
+        ASSERT(a->calls[i].reads == b->calls[i].reads);
+    }
+}
+
+static void check_destination(const struct policy *policy, size_t i)
+{
+    const struct destination *destination = &policy->destinations[i];
+    ASSERT(policy_destination(policy, destination->name) == destination);
+    ASSERT(i == 0 || bytes_cmp(policy->destinations[i - 1].name, destination->name) < 0);
+    ASSERT(destination->call_count > 0);
+    ASSERT(destination->kind != DESTINATION_HTTP || destination->url.len > 0);
+    ASSERT(destination->kind != DESTINATION_COMMAND || destination->argv_count > 0);
+    ASSERT((destination->key_text.at != NULL) == (destination->key != NULL));
+    for (size_t c = 0; c < destination->call_count; c++) {
+        const struct call_rules *rules = &destination->calls[c];
+        ASSERT(rules->capability != CAPABILITY_IDEMPOTENT || (rules->key.place != CARRIER_NOWHERE && rules->window_us > 0));
+        ASSERT(rules->capability != CAPABILITY_QUERY || rules->probe_count > 0);
+    }
+}
+
 static void check_same(const struct policy *a, const struct policy *b)
 {
     check_same_rules(&a->defaults, &b->defaults);
     ASSERT(a->workflow_count == b->workflow_count);
     for (size_t i = 0; i < a->workflow_count; i++)
         check_same_rules(&a->workflows[i], &b->workflows[i]);
+    ASSERT(a->destination_count == b->destination_count);
+    for (size_t i = 0; i < a->destination_count; i++)
+        check_same_destination(&a->destinations[i], &b->destinations[i]);
+    ASSERT(bytes_eq(a->owner, b->owner));
+    ASSERT(a->due_us == b->due_us);
 }
 
 static void check_policy(const struct policy *policy, struct bytes text)
@@ -91,6 +129,8 @@ static void check_policy(const struct policy *policy, struct bytes text)
     ASSERT(bytes_eq(hash_bytes(&policy->hash), hash_bytes(&hash)));
     check_rules(&policy->defaults);
     ASSERT(policy_workflow(policy, BYTES("")) == &policy->defaults);
+    for (size_t i = 0; i < policy->destination_count; i++)
+        check_destination(policy, i);
     for (size_t i = 0; i < policy->workflow_count; i++) {
         const struct workflow_rules *rules = &policy->workflows[i];
         check_rules(rules);

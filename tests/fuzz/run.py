@@ -25,8 +25,8 @@ FLAGS = """-std=gnu17 -g -O1 -D_GNU_SOURCE -Wall -Wextra -Wconversion -Wno-sign-
 PACKAGES = ["sqlite3", "libcrypto", "icu-uc", "icu-i18n", "yaml-0.1", "libsodium", "libcurl"]
 
 # The folders below the faces; the parsers of the HTTP face stand alone.
-SOURCES = ["src/base/*.c", "src/env/*.c", "src/store/*.c", "src/secret/*.c", "src/guard/*.c", "src/audit/*.c", "src/ledger/*.c", "src/fingerprint/*.c", "src/policy/*.c",
-           "src/access/*.c", "src/http/parse.c", "src/http/chunks.c"]
+SOURCES = ["src/base/*.c", "src/env/*.c", "src/store/*.c", "src/secret/*.c", "src/guard/*.c", "src/audit/*.c", "src/ledger/*.c", "src/fingerprint/*.c",
+           "src/destination/*.c", "src/policy/*.c", "src/access/*.c", "src/http/parse.c", "src/http/chunks.c"]
 
 # Per target: the longest input worth trying, folders of public suites to start from, a public dictionary (used unless TARGET.dict exists).
 HTTP_DICTIONARY = "protocol/fuzz-dicts/projects_nginx_fuzz_http_request_fuzzer.dict"
@@ -35,6 +35,7 @@ JSON_SUITES = ["protocol/json-testsuite/test_parsing", "protocol/json-testsuite/
                "protocol/json-canonicalization/testdata/input"]
 TARGETS = {
     "canonical": (2048, JSON_SUITES, JSON_DICTIONARY),
+    "destination": (6144, [], None),
     "fingerprint": (2048, JSON_SUITES, JSON_DICTIONARY),
     "http_chunks": (4096, [], None),
     "http_head": (4096, [], HTTP_DICTIONARY),
@@ -72,6 +73,8 @@ def generate(build):
     arguments = [f"openapi={ROOT / 'src/api/openapi.json'}"]
     for name in re.findall(r"'([^']+)'", re.search(r"migrations = \[([^\]]*)\]", text).group(1)):
         arguments += [f"migrations_{kind}={ROOT / 'migrations' / kind / name}" for kind in ("sqlite", "postgres")]
+    for name in re.findall(r"'([^']+)'", re.search(r"providers = \[([^\]]*)\]", text).group(1)):
+        arguments.append(f"providers={ROOT / 'providers' / name}.yaml")
     run([sys.executable, ROOT / "tools/embed.py", new / "embedded.c", new / "embedded.h", *arguments])
     for path in new.iterdir():
         old = out / path.name
