@@ -13,8 +13,11 @@ struct claim_body {
     struct bytes workflow, key, keep, thread, action, run;
     const struct json *input;
     int64_t lease_ms, wait_ms;
+    int on_unknown;
     bool two_phase;
 };
+
+enum { ON_UNKNOWN_UNSAID = -1 };
 
 static const struct json_field claim_fields[] = {
     {"workflow", JSON_FIELD_TEXT, offsetof(struct claim_body, workflow), true, 1, 128, NULL},
@@ -27,6 +30,7 @@ static const struct json_field claim_fields[] = {
     {"action", JSON_FIELD_TEXT, offsetof(struct claim_body, action), false, 1, 128, NULL},
     {"run", JSON_FIELD_TEXT, offsetof(struct claim_body, run), false, 1, 256, NULL},
     {"two_phase", JSON_FIELD_BOOL, offsetof(struct claim_body, two_phase), false, 0, 0, NULL},
+    {"on_unknown", JSON_FIELD_ENUM, offsetof(struct claim_body, on_unknown), false, 0, 0, on_unknown_names},
 };
 
 /* PostgreSQL's text has no NUL, and a name with control characters cannot be read in a list. */
@@ -198,6 +202,10 @@ static void answer_proceed(struct call *call)
     json_time(&out, answer->lease_until_us);
     json_name(&out, "downstream_key");
     json_cstr(&out, answer->downstream);
+    if (answer->may_have_happened) {
+        json_name(&out, "may_have_happened");
+        json_bool(&out, true);
+    }
     write_shadow(answer, &out);
     json_close(&out, '}');
     call_reply(call, 201);
@@ -276,11 +284,12 @@ static void answer_claim(struct call *call)
 
 void claims_create(struct call *call)
 {
-    struct claim_body body = {.lease_ms = -1, .wait_ms = -1};
+    struct claim_body body = {.lease_ms = -1, .wait_ms = -1, .on_unknown = ON_UNKNOWN_UNSAID};
     struct ledger_command *claim = &call->command.ledger;
     if (!call_body(call, claim_fields, sizeof claim_fields / sizeof *claim_fields, &body) || !check_names(call, &body))
         return;
     const struct workflow_rules *rules = policy_workflow(call->api->policy, body.workflow);
+    ledger_claim_rules(claim, rules);
     if (!choose_key(call, &body, rules, &claim->key) || !choose_keep(call, &body, rules, &claim->keep_us) ||
         !make_fingerprint(call, &body, rules, &claim->fingerprint))
         return;
@@ -292,14 +301,11 @@ void claims_create(struct call *call)
     claim->run = body.run;
     claim->thread = body.thread;
     claim->action = body.action;
-    claim->lease_us = body.lease_ms >= 0 ? body.lease_ms * WHEN_MS : rules->lease_us;
-    claim->tombstone_us = rules->tombstone_us;
-    claim->window_us = rules->window_us;
-    claim->attempts_max = rules->attempts_max;
-    claim->capability = rules->capability;
-    claim->on_unknown = rules->on_unknown;
+    if (body.lease_ms >= 0)
+        claim->lease_us = body.lease_ms * WHEN_MS;
+    if (body.on_unknown != ON_UNKNOWN_UNSAID)
+        claim->on_unknown = (enum on_unknown)body.on_unknown;
     claim->two_phase = body.two_phase || rules->two_phase;
-    claim->shadow = rules->mode == MODE_SHADOW;
     ledger_key_hash(engine_pepper(call->api->engine), claim->space, claim->workflow, claim->key, claim->h);
     call->command.wait_us = (body.wait_ms >= 0 ? body.wait_ms : preferred_wait_ms(call)) * WHEN_MS;
     call_submit(call, answer_claim);
