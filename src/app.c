@@ -15,6 +15,7 @@
 #include "base/when.h"
 
 #define GRACE_US (10 * WHEN_SECOND)
+#define OTHERS_US (2 * WHEN_SECOND)
 #define REFRESH_EVERY_US (1 * WHEN_SECOND)
 
 enum { EXIT_DATA = 65, EXIT_UNAVAILABLE = 69, EXIT_SOFTWARE = 70, EXIT_TEMPFAIL = 75, EXIT_CONFIG = 78 };
@@ -249,13 +250,25 @@ static enum status open_delivery(struct app *app, struct why *why)
     return OK;
 }
 
+/* `semel run` without a daemon uses the data for moments: that is waited for. */
+static enum status open_engine(struct app *app, struct why *why)
+{
+    const struct engine_config config = {.env = env_real(),
+                                         .data_dir = app->options->data_dir,
+                                         .postgres_url = app->options->postgres_url,
+                                         .forget = outbox_forget};
+    int64_t until_us = env_real()->boot_us(env_real()) + OTHERS_US;
+    for (;;) {
+        enum status status = engine_open(&config, &app->engine, why);
+        if (status != CONFLICT || env_real()->boot_us(env_real()) > until_us)
+            return status;
+        usleep(20000);
+    }
+}
+
 static enum status open_data(struct app *app, struct why *why)
 {
-    struct engine_config config = {.env = env_real(),
-                                   .data_dir = app->options->data_dir,
-                                   .postgres_url = app->options->postgres_url,
-                                   .forget = outbox_forget};
-    TRY(engine_open(&config, &app->engine, why));
+    TRY(open_engine(app, why));
     app->api.engine = app->engine;
     app->api.open = app->options->open;
     app->api.storage = app->options->postgres_url != NULL ? "postgres" : "sqlite";

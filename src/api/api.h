@@ -132,7 +132,7 @@ struct claim_naming {
     const struct json *input; /* also what a later caller must bring again */
 };
 
-/* Fills in who, which key and what it stands for; false when the problem was sent. */
+/* Fills in who, which key, what it stands for, and the workflow's rules; false when the problem was sent. */
 bool claims_name(struct call *call, const struct claim_naming *naming, struct ledger_command *ret);
 
 /* `Prefer: wait=n`, in milliseconds; 0 without. */

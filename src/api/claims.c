@@ -12,8 +12,11 @@
 struct claim_body {
     struct claim_naming naming;
     int64_t lease_ms, wait_ms;
+    int on_unknown;
     bool two_phase;
 };
+
+enum { ON_UNKNOWN_UNSAID = -1 };
 
 static const struct json_field claim_fields[] = {
     {"workflow", JSON_FIELD_TEXT, offsetof(struct claim_body, naming.workflow), true, 1, 128, NULL},
@@ -26,6 +29,7 @@ static const struct json_field claim_fields[] = {
     {"action", JSON_FIELD_TEXT, offsetof(struct claim_body, naming.action), false, 1, 128, NULL},
     {"run", JSON_FIELD_TEXT, offsetof(struct claim_body, naming.run), false, 1, 256, NULL},
     {"two_phase", JSON_FIELD_BOOL, offsetof(struct claim_body, two_phase), false, 0, 0, NULL},
+    {"on_unknown", JSON_FIELD_ENUM, offsetof(struct claim_body, on_unknown), false, 0, 0, on_unknown_names},
 };
 
 /* PostgreSQL's text has no NUL, and a name with control characters cannot be read in a list. */
@@ -197,6 +201,10 @@ static void answer_proceed(struct call *call)
     json_time(&out, answer->lease_until_us);
     json_name(&out, "downstream_key");
     json_cstr(&out, answer->downstream);
+    if (answer->may_have_happened) {
+        json_name(&out, "may_have_happened");
+        json_bool(&out, true);
+    }
     write_shadow(answer, &out);
     json_close(&out, '}');
     call_reply(call, 201);
@@ -276,6 +284,7 @@ void claims_answer(struct call *call)
 bool claims_name(struct call *call, const struct claim_naming *naming, struct ledger_command *ret)
 {
     const struct workflow_rules *rules = policy_workflow(call->api->policy, naming->workflow);
+    ledger_claim_rules(ret, rules);
     if (!check_names(call, naming) || !choose_key(call, naming, rules, &ret->key) ||
         !choose_keep(call, naming, rules, &ret->keep_us) || !make_fingerprint(call, naming, rules, &ret->fingerprint))
         return false;
@@ -286,27 +295,23 @@ bool claims_name(struct call *call, const struct claim_naming *naming, struct le
     ret->run = naming->run;
     ret->thread = naming->thread;
     ret->action = naming->action;
-    ret->tombstone_us = rules->tombstone_us;
-    ret->shadow = rules->mode == MODE_SHADOW;
     ledger_key_hash(engine_pepper(call->api->engine), ret->space, ret->workflow, ret->key, ret->h);
     return true;
 }
 
 void claims_create(struct call *call)
 {
-    struct claim_body body = {.lease_ms = -1, .wait_ms = -1};
+    struct claim_body body = {.lease_ms = -1, .wait_ms = -1, .on_unknown = ON_UNKNOWN_UNSAID};
     struct ledger_command *claim = &call->command.ledger;
     if (!call_body(call, claim_fields, sizeof claim_fields / sizeof *claim_fields, &body) ||
         !claims_name(call, &body.naming, claim))
         return;
-    const struct workflow_rules *rules = policy_workflow(call->api->policy, body.naming.workflow);
     claim->op = OP_CLAIM;
-    claim->lease_us = body.lease_ms >= 0 ? body.lease_ms * WHEN_MS : rules->lease_us;
-    claim->window_us = rules->window_us;
-    claim->attempts_max = rules->attempts_max;
-    claim->capability = rules->capability;
-    claim->on_unknown = rules->on_unknown;
-    claim->two_phase = body.two_phase || rules->two_phase;
+    if (body.lease_ms >= 0)
+        claim->lease_us = body.lease_ms * WHEN_MS;
+    if (body.on_unknown != ON_UNKNOWN_UNSAID)
+        claim->on_unknown = (enum on_unknown)body.on_unknown;
+    claim->two_phase = claim->two_phase || body.two_phase;
     call->command.wait_us = (body.wait_ms >= 0 ? body.wait_ms : claims_preferred_wait_ms(call)) * WHEN_MS;
     call_submit(call, claims_answer);
 }

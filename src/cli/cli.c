@@ -80,6 +80,12 @@ const struct cli_command cli_commands[] = {
     {"quarantine lift", "Go on after a fail-over that may have lost decisions.", {{0}}, quarantine_lift_options, ALL_SHARED,
      "Look first at what is held: semel intents --state unknown", quarantine_lift_run},
     {"release", "Give a claim back untouched: nothing was done.", {INTENT_ARGUMENT}, release_options, ALL_SHARED, NULL, release_run},
+    {"run", "Run a command once for its key; a duplicate gets its output and exit code.",
+     {{"CMD [ARG...]", CLI_REST, "The command and its arguments.", NULL, false}}, run_options, CLI_CALLS_URL,
+     "Exit: the command's own code (128 + n when signal n ended it), or one of semel's: 64, 65, 69, 75, 76, 77, 78; 126 and 127 when it\n"
+     "could not be started. It finds SEMEL_KEY, SEMEL_ATTEMPT, SEMEL_INTENT and SEMEL_DOWNSTREAM_KEY in its environment.\n\n"
+     "  semel run --key 'digest:{day}' -- ./send-digest.sh\n"
+     "  semel run --key \"import:$(date +%F)\" --on-running skip --keep 7d -- ./import.sh --all", run_run},
     {"secret ls", "List the secrets: names, versions and times, never values.", {{0}}, NULL, ALL_SHARED, NULL, secret_ls_run},
     {"secret rewrap", "Change the master key that secrets are sealed with, while the daemon runs.", {{0}}, NULL, ALL_SHARED,
      "Where the key is the daemon's own (DIR/master.key), it makes a new one and forgets the old one. Where it was given with --master-key,\n"
@@ -128,7 +134,7 @@ static const struct {
     unsigned shared; /* 0: every command */
     struct cli_option option;
 } shared_options[] = {
-    {CLI_CALLS_DAEMON,
+    {CLI_CALLS_DAEMON | CLI_CALLS_URL,
      {"--url", "URL", CLI_TEXT, "Where the daemon is; unix:/PATH for a socket.", "http://127.0.0.1:7363", "SEMEL_URL", NULL,
       false}},
     {CLI_CALLS_DAEMON,
@@ -154,6 +160,11 @@ size_t cli_argument_count(const struct cli_command *command)
     while (count < CLI_ARGUMENTS_MAX && command->arguments[count].name != NULL)
         count++;
     return count;
+}
+
+bool cli_has_rest(const struct cli_command *command)
+{
+    return command->arguments[0].name != NULL && command->arguments[0].kind == CLI_REST;
 }
 
 bool cli_in_group(const struct cli_command *command, struct bytes group)

@@ -46,6 +46,7 @@ enum cli_kind {
     CLI_NUMBER,   /* 1 and up */
     CLI_CHOICE,   /* one of `names` */
     CLI_CHOICES,  /* some of `names`, with commas between */
+    CLI_REST,     /* arguments only: a command and its arguments, behind `--` */
 };
 
 struct cli_option {
@@ -68,7 +69,11 @@ struct cli_argument {
 };
 
 /* Options that many commands have. */
-enum cli_shared { CLI_CALLS_DAEMON = 1, CLI_PRINTS_JSON = 2 };
+enum cli_shared {
+    CLI_CALLS_DAEMON = 1, /* --url, --data */
+    CLI_PRINTS_JSON = 2,  /* --json */
+    CLI_CALLS_URL = 4,    /* --url alone: the command has a --data of its own */
+};
 
 struct cli;
 
@@ -93,6 +98,8 @@ struct cli {
     const char *values[CLI_OPTIONS_MAX]; /* by option number; NULL when not given and without default */
     const char *arguments[CLI_ARGUMENTS_MAX];
     size_t argument_count;
+    char *const *rest; /* the words behind `--`, for a command whose first argument is CLI_REST; end in a NULL as argv does */
+    int rest_count;
     bool help;             /* --help was given; nothing else was checked */
     struct arena arena;    /* of the whole run */
     struct client *client; /* made by the first call */
@@ -110,6 +117,9 @@ size_t cli_argument_count(const struct cli_command *command);
 
 /* True when `name` is `group` or begins with "group ". */
 bool cli_in_group(const struct cli_command *command, struct bytes group);
+
+/* True when the command runs another one, which stands behind `--`. */
+bool cli_has_rest(const struct cli_command *command);
 
 /* The command with this name, or NULL. */
 const struct cli_command *cli_find(struct bytes name);

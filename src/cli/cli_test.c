@@ -16,7 +16,7 @@ enum { WORDS_MAX = 16 };
 static enum status parse(const char *line, struct cli *ret, struct why *why)
 {
     static char text[256]; /* what was parsed refers to it */
-    char *words[WORDS_MAX];
+    char *words[WORDS_MAX + 1] = {0};
     int count = 0;
     CHECK((size_t)snprintf(text, sizeof text, "%s", line) < sizeof text);
     for (char *at = text; at != NULL && *at != '\0'; count++) {
@@ -96,6 +96,8 @@ TEST(command_lines_that_are_right_are_taken)
         {"token create --name n --scopes claim,read", "--scopes", "claim,read", NULL},
         {"up --log-level warn", "--log-level", "warn", NULL},
         {"up", "--log-format", "logfmt", NULL},
+        {"run --key k -- cmd --url x", "--url", "http://127.0.0.1:7363", NULL},
+        {"run --key k --on-crash retry -- --help", "--on-crash", "retry", NULL},
     };
     forget_environment();
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -144,6 +146,10 @@ TEST(command_lines_that_are_wrong_are_refused_with_a_way_out)
         {"token create --name n --scopes _", "--scopes cannot be \"\". It is one of claim, read, admin, resolve."},
         {"completion tcsh", "SHELL cannot be \"tcsh\". It is one of bash, zsh, fish."},
         {"up --data _", "--data is empty. Give a path."},
+        {"run --key k", "run needs a command: semel run … -- CMD [ARG...]"},
+        {"run --key k --", "run needs a command: semel run … -- CMD [ARG...]"},
+        {"run --key k ls -- cmd", "\"ls\" is no option. Put -- before the command: semel run … -- ls"},
+        {"run -- cmd", "run needs --key KEY. See: semel help run"},
     };
     forget_environment();
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -169,6 +175,20 @@ TEST(help_is_given_whatever_else_is_wrong_but_a_value_is_no_question)
     CHECK_TEXT(bytes_of(cli.arguments[0]), "policy");
     CHECK(parse("claim --workflow w --key --help", &cli, &why) == OK && !cli.help);
     CHECK_TEXT(bytes_of(cli_text(&cli, "--key")), "--help");
+}
+
+TEST(what_stands_behind_the_dashes_is_another_command)
+{
+    struct cli cli;
+    struct why why;
+    forget_environment();
+    CHECK(parse("run --key k -- cmd --key x -- -h", &cli, &why) == OK && !cli.help);
+    CHECK_TEXT(bytes_of(cli_text(&cli, "--key")), "k");
+    CHECK_INT(cli.rest_count, 5);
+    CHECK_TEXT(bytes_of(cli.rest[0]), "cmd");
+    CHECK_TEXT(bytes_of(cli.rest[3]), "--");
+    CHECK_TEXT(bytes_of(cli.rest[4]), "-h");
+    CHECK(parse("run --help -- cmd", &cli, &why) == OK && cli.help);
 }
 
 TEST(the_command_line_wins_over_the_environment_and_that_over_the_default)
@@ -340,6 +360,8 @@ TEST(bash_completes_commands_groups_options_and_choices)
     check_bash("semel up --log-format j", "json\n");
     check_bash("semel policy check script.b", "script.bash\n");
     check_bash("semel claim --key \"\"", "\n");
+    check_bash("semel run --on-er", "--on-error\n");
+    check_bash("semel run --key k -- script.b", "script.bash\n");
 }
 
 /* ---- exit codes, paths, words ---- */

@@ -2,6 +2,7 @@
 
 #include <curl/curl.h>
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -67,31 +68,46 @@ static bool is_token(struct bytes token)
     return token.len > 0 && token.len <= TOKEN_SIZE_MAX;
 }
 
-static int find_token(struct cli *cli, struct bytes *ret_token)
+/* Sets the sentence of a failure; it is printed by whoever prints. */
+static int refuse(struct why *why, int code, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+static int refuse(struct why *why, int code, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(why->text, sizeof why->text, format, args);
+    va_end(args);
+    return code;
+}
+
+static int find_token(struct cli *cli, struct bytes *ret_token, struct why *why)
 {
     const char *env = getenv("SEMEL_TOKEN"), *dir = cli_text(cli, "--data");
     if (env != NULL && *env != '\0') {
         *ret_token = bytes_of(env);
         return is_token(*ret_token)
                    ? CLI_OK
-                   : cli_fail(CLI_CONFIG, "SEMEL_TOKEN is not a token. Set it to the text that begins with sml_.");
+                   : refuse(why, CLI_CONFIG, "SEMEL_TOKEN is not a token. Set it to the text that begins with sml_.");
     }
     if (dir == NULL)
         return CLI_OK;
     struct bytes path = arena_printf(&cli->arena, "%s/admin.token", dir), text;
     if (path.at == NULL)
-        return cli_fail(CLI_INTERNAL, "there is not enough memory.");
+        return refuse(why, CLI_INTERNAL, "there is not enough memory.");
+    bool has_own = (cli->command->shared & CLI_CALLS_DAEMON) == 0; /* its --data may be of a daemon that asks for no token */
+    if (has_own && access(path.at, F_OK) != 0 && errno == ENOENT)
+        return CLI_OK;
     if (access(path.at, R_OK) != 0)
-        return cli_fail(errno == EACCES ? CLI_FORBIDDEN : CLI_CONFIG,
-                        "%s cannot be read: %s. semel serve writes it on its first start; else set SEMEL_TOKEN.", path.at,
-                        strerror(errno));
+        return refuse(why, errno == EACCES ? CLI_FORBIDDEN : CLI_CONFIG,
+                      "%s cannot be read: %s. semel serve writes it on its first start; else set SEMEL_TOKEN.", path.at,
+                      strerror(errno));
     int code = cli_read_file(cli, path.at, TOKEN_SIZE_MAX, &text);
     if (code != CLI_OK)
-        return code;
+        return refuse(why, code, "%s holds no token. Set SEMEL_TOKEN instead.", path.at);
     while (text.len > 0 && (text.at[text.len - 1] == '\n' || text.at[text.len - 1] == '\r'))
         text.len--;
     *ret_token = text;
-    return is_token(text) ? CLI_OK : cli_fail(CLI_CONFIG, "%s holds no token. Set SEMEL_TOKEN instead.", path.at);
+    return is_token(text) ? CLI_OK : refuse(why, CLI_CONFIG, "%s holds no token. Set SEMEL_TOKEN instead.", path.at);
 }
 
 /* ---- the connection ---- */
@@ -113,7 +129,7 @@ static bool is_loopback_url(const char *url)
 }
 
 /* http://, https:// or unix:/PATH; anything else would be a surprise at a worse moment. */
-static int set_address(struct cli *cli, struct client *client)
+static int set_address(struct cli *cli, struct client *client, struct why *why)
 {
     const char *url = cli_text(cli, "--url");
     struct bytes base = bytes_of(url);
@@ -121,7 +137,7 @@ static int set_address(struct cli *cli, struct client *client)
         curl_easy_setopt(client->curl, CURLOPT_UNIX_SOCKET_PATH, url + strlen("unix:"));
         base = BYTES("http://localhost");
     } else if (!bytes_starts(base, BYTES("http://")) && !bytes_starts(base, BYTES("https://"))) {
-        return cli_fail(CLI_USAGE, "--url is not http://HOST:PORT, https://HOST or unix:/PATH.");
+        return refuse(why, CLI_USAGE, "--url is not http://HOST:PORT, https://HOST or unix:/PATH.");
     }
     while (base.len > 0 && base.at[base.len - 1] == '/')
         base.len--;
@@ -129,20 +145,20 @@ static int set_address(struct cli *cli, struct client *client)
     /* A proxy for the outside world does not know this computer's own daemon. */
     if (is_loopback_url(base.at))
         curl_easy_setopt(client->curl, CURLOPT_PROXY, "");
-    return client->base.failed ? cli_fail(CLI_USAGE, "--url is too long.") : CLI_OK;
+    return client->base.failed ? refuse(why, CLI_USAGE, "--url is too long.") : CLI_OK;
 }
 
-static int set_headers(struct cli *cli, struct client *client)
+static int set_headers(struct cli *cli, struct client *client, struct why *why)
 {
     struct bytes token = BYTES_NONE;
-    int code = find_token(cli, &token);
+    int code = find_token(cli, &token, why);
     if (code != CLI_OK || token.at == NULL)
         return code;
     char header[TOKEN_SIZE_MAX + 32];
     snprintf(header, sizeof header, "Authorization: Bearer %.*s", BYTES_ARG(token));
     client->headers = curl_slist_append(NULL, header);
     explicit_bzero(header, sizeof header);
-    return client->headers != NULL ? CLI_OK : cli_fail(CLI_INTERNAL, "there is not enough memory.");
+    return client->headers != NULL ? CLI_OK : refuse(why, CLI_INTERNAL, "there is not enough memory.");
 }
 
 static void set_options(struct client *client)
@@ -154,23 +170,30 @@ static void set_options(struct client *client)
     curl_easy_setopt(client->curl, CURLOPT_WRITEDATA, &client->reply);
     curl_easy_setopt(client->curl, CURLOPT_ERRORBUFFER, client->error);
     curl_easy_setopt(client->curl, CURLOPT_PATH_AS_IS, 1L);
+    curl_easy_setopt(client->curl, CURLOPT_NOSIGNAL, 1L);
 }
 
-static int open_client(struct cli *cli)
+static int open_client(struct cli *cli, struct why *why)
 {
     if (cli->client != NULL)
         return CLI_OK;
     struct client *client = calloc(1, sizeof *client);
     if (client == NULL || curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK || (client->curl = curl_easy_init()) == NULL) {
         free(client);
-        return cli_fail(CLI_INTERNAL, "the HTTP library does not start.");
+        return refuse(why, CLI_INTERNAL, "the HTTP library does not start.");
     }
     buf_init(&client->base, 4096);
     buf_init(&client->reply, CLIENT_REPLY_MAX);
     cli->client = client;
     set_options(client);
-    int code = set_address(cli, client);
-    return code == CLI_OK ? set_headers(cli, client) : code;
+    int code = set_address(cli, client, why);
+    if (code == CLI_OK)
+        code = set_headers(cli, client, why);
+    if (code != CLI_OK) { /* half a client would call the wrong place, or without its token */
+        client_free(client);
+        cli->client = NULL;
+    }
+    return code;
 }
 
 void client_free(struct client *client)
@@ -202,35 +225,56 @@ static struct curl_slist *headers_of(const struct client *client, const struct c
     return headers;
 }
 
-static int explain(const struct cli *cli, const struct client *client, CURLcode result)
+static enum status explain(const struct cli *cli, const struct client *client, CURLcode result, int *ret_code, struct why *why)
 {
     const char *url = cli_text(cli, "--url");
     const char *detail = client->error[0] != '\0' ? client->error : curl_easy_strerror(result);
+    *ret_code = CLI_UNREACHABLE;
     if (result == CURLE_COULDNT_CONNECT || result == CURLE_COULDNT_RESOLVE_HOST)
-        return cli_fail(CLI_UNREACHABLE, "nothing answers at %s. Start it with: semel up", url);
-    if (result == CURLE_URL_MALFORMAT || result == CURLE_UNSUPPORTED_PROTOCOL)
-        return cli_fail(CLI_USAGE, "--url %s is not a URL: %s.", url, detail);
+        return why_set(why, RETRY, "nothing answers at %s. Start it with: semel up", url);
     if (result == CURLE_PEER_FAILED_VERIFICATION || result == CURLE_SSL_CONNECT_ERROR)
-        return cli_fail(CLI_UNREACHABLE, "the connection to %s is not safe: %s.", url, detail);
+        return why_set(why, INVALID, "the connection to %s is not safe: %s.", url, detail);
     if (client->reply.failed)
-        return cli_fail(CLI_UNREACHABLE, "the answer of %s is longer than %zu MiB.", url, CLIENT_REPLY_MAX >> 20);
-    return cli_fail(CLI_UNREACHABLE, "no answer came from %s: %s. The call may have been carried out; repeat it to find out.",
-                    url, detail);
+        return why_set(why, UNKNOWN, "the answer of %s is longer than %zu MiB.", url, CLIENT_REPLY_MAX >> 20);
+    if (result != CURLE_URL_MALFORMAT && result != CURLE_UNSUPPORTED_PROTOCOL)
+        return why_set(why, UNKNOWN, "no answer came from %s: %s. The call may have been carried out; repeat it to find out.",
+                       url, detail);
+    *ret_code = CLI_USAGE;
+    return why_set(why, INVALID, "--url %s is not a URL: %s.", url, detail);
 }
 
-static int take_reply(struct cli *cli, struct client_reply *ret_reply)
+static enum status take_reply(struct cli *cli, struct client_reply *ret_reply, int *ret_code, struct why *why)
 {
     struct client *client = cli->client;
     struct client_reply reply = {0};
-    struct why why;
+    struct why unused;
     curl_easy_getinfo(client->curl, CURLINFO_RESPONSE_CODE, &reply.status);
     reply.body = arena_dup(&cli->arena, buf_bytes(&client->reply));
-    if (reply.body.at == NULL)
-        return cli_fail(CLI_INTERNAL, "there is not enough memory for the answer.");
+    if (reply.body.at == NULL) {
+        *ret_code = CLI_INTERNAL;
+        return why_set(why, UNKNOWN, "there is not enough memory for the answer.");
+    }
     const struct json_limits limits = {.depth_max = 128, .members_max = 2000000, .text_max = CLIENT_REPLY_MAX};
-    reply.is_json = json_parse(reply.body, &limits, &cli->arena, &reply.json, &why) == OK;
+    reply.is_json = json_parse(reply.body, &limits, &cli->arena, &reply.json, &unused) == OK;
     *ret_reply = reply;
-    return CLI_OK;
+    return OK;
+}
+
+/* Called about once a second, and whenever something moves. */
+static int on_progress(void *ctx, curl_off_t a, curl_off_t b, curl_off_t c, curl_off_t d)
+{
+    const atomic_bool *stop = ctx;
+    (void)a, (void)b, (void)c, (void)d;
+    return atomic_load(stop) ? 1 : 0;
+}
+
+static void set_limits(CURL *curl, const struct client_request *request)
+{
+    long timeout_ms = request->timeout_us > 0 ? (long)(request->timeout_us / WHEN_MS) : ANSWER_TIMEOUT_MS;
+    curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, timeout_ms + (long)(request->wait_us / WHEN_MS));
+    curl_easy_setopt(curl, CURLOPT_NOPROGRESS, request->stop == NULL ? 1L : 0L);
+    curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, on_progress);
+    curl_easy_setopt(curl, CURLOPT_XFERINFODATA, request->stop);
 }
 
 static CURLcode perform(struct client *client, const struct client_request *request, const char *url)
@@ -240,7 +284,7 @@ static CURLcode perform(struct client *client, const struct client_request *requ
     bool body = request->body.at != NULL;
     curl_easy_setopt(curl, CURLOPT_URL, url);
     curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
-    curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, ANSWER_TIMEOUT_MS + (long)(request->wait_us / WHEN_MS));
+    set_limits(curl, request);
     if (body) {
         curl_easy_setopt(curl, CURLOPT_POSTFIELDS, request->body.at);
         curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)request->body.len);
@@ -256,16 +300,27 @@ static CURLcode perform(struct client *client, const struct client_request *requ
     return result;
 }
 
+enum status client_try(struct cli *cli, const struct client_request *request, struct client_reply *ret_reply, int *ret_code,
+                       struct why *why)
+{
+    int code = open_client(cli, why);
+    *ret_code = code;
+    if (code != CLI_OK)
+        return INVALID;
+    struct bytes url = arena_printf(&cli->arena, "%.*s%s", BYTES_ARG(buf_bytes(&cli->client->base)), request->path.at);
+    *ret_code = CLI_INTERNAL;
+    if (url.at == NULL)
+        return why_set(why, RETRY, "there is not enough memory.");
+    CURLcode result = perform(cli->client, request, url.at);
+    return result == CURLE_OK ? take_reply(cli, ret_reply, ret_code, why) : explain(cli, cli->client, result, ret_code, why);
+}
+
 int client_send(struct cli *cli, const struct client_request *request, struct client_reply *ret_reply)
 {
-    int code = open_client(cli);
-    if (code != CLI_OK)
-        return code;
-    struct bytes url = arena_printf(&cli->arena, "%.*s%s", BYTES_ARG(buf_bytes(&cli->client->base)), request->path.at);
-    if (url.at == NULL)
-        return cli_fail(CLI_INTERNAL, "there is not enough memory.");
-    CURLcode result = perform(cli->client, request, url.at);
-    return result == CURLE_OK ? take_reply(cli, ret_reply) : explain(cli, cli->client, result);
+    struct why why = {""};
+    int code = CLI_OK;
+    enum status status = client_try(cli, request, ret_reply, &code, &why);
+    return status == OK ? CLI_OK : cli_fail((enum cli_exit)code, "%s", why.text);
 }
 
 /* ---- answers that are no success ---- */
@@ -313,22 +368,32 @@ static void print_differs(const struct json *differs)
     buf_release(&names);
 }
 
+void client_sentence(struct cli *cli, const struct client_reply *reply, struct buf *out)
+{
+    if (!reply->is_json || reply->json.type != JSON_OBJECT || reply->status < 400) {
+        buf_printf(out, "%s answers with status %ld and no explanation. Is it semel?", cli_text(cli, "--url"), reply->status);
+        return;
+    }
+    struct bytes title = print_field(cli, &reply->json, "title"), detail = print_field(cli, &reply->json, "detail");
+    buf_add(out, title.len > 0 ? title : BYTES("the daemon refuses"));
+    add_sentence(out, detail, ": ");
+    bool ended = memchr(".!?", buf_bytes(out).at[out->len - 1], 3) != NULL;
+    add_sentence(out, print_field(cli, &reply->json, "hint"), ended ? " " : ". ");
+}
+
 int client_problem(struct cli *cli, const struct client_reply *reply)
 {
-    if (!reply->is_json || reply->json.type != JSON_OBJECT || reply->status < 400)
-        return cli_fail(client_exit(reply->status, BYTES_NONE), "%s answers with status %ld and no explanation. Is it semel?",
-                        cli_text(cli, "--url"), reply->status);
-    struct bytes title = print_field(cli, &reply->json, "title"), detail = print_field(cli, &reply->json, "detail");
+    bool explained = reply->is_json && reply->json.type == JSON_OBJECT && reply->status >= 400;
     struct buf text;
     buf_init(&text, 64 << 10);
-    buf_add(&text, title.len > 0 ? title : BYTES("the daemon refuses"));
-    add_sentence(&text, detail, ": ");
-    bool ended = memchr(".!?", buf_bytes(&text).at[text.len - 1], 3) != NULL;
-    add_sentence(&text, print_field(cli, &reply->json, "hint"), ended ? " " : ". ");
-    int code = cli_fail(client_exit(reply->status, print_field(cli, &reply->json, "code")), "%.*s", BYTES_ARG(buf_bytes(&text)));
+    client_sentence(cli, reply, &text);
+    struct bytes problem = explained ? print_field(cli, &reply->json, "code") : BYTES_NONE;
+    int code = cli_fail(client_exit(reply->status, problem), "%.*s", BYTES_ARG(buf_bytes(&text)));
     buf_release(&text);
+    if (!explained)
+        return code;
     print_differs(json_get(&reply->json, BYTES("differs")));
-    if (cli_on(cli, "--json"))
+    if ((cli->command->shared & CLI_PRINTS_JSON) != 0 && cli_on(cli, "--json"))
         print_json(&reply->json);
     return code;
 }

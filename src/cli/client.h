@@ -5,6 +5,8 @@
 #ifndef SEMEL_CLI_CLIENT_H
 #define SEMEL_CLI_CLIENT_H
 
+#include <stdatomic.h>
+
 #include "cli/cli.h"
 
 #define CLIENT_REPLY_MAX ((size_t)64 << 20)
@@ -15,6 +17,8 @@ struct client_request {
     struct bytes body;        /* BYTES_NONE for none */
     const char *content_type; /* NULL is JSON */
     int64_t wait_us;          /* how long the daemon may take on purpose */
+    int64_t timeout_us;       /* how long it may take besides; 0 is 30 s */
+    const atomic_bool *stop;  /* give up when it becomes true; may be NULL */
 };
 
 struct client_reply {
@@ -24,6 +28,12 @@ struct client_reply {
     bool is_json;
 };
 
+/* Sends and prints nothing. OK: something answered, with any status. RETRY: nothing listens there, so nothing was sent. UNKNOWN:
+ * no answer came, and the call may have been carried out. INVALID: the address, the token or the certificate is wrong. `ret_code`
+ * is the exit code. */
+CHECKED enum status client_try(struct cli *cli, const struct client_request *request, struct client_reply *ret_reply,
+                               int *ret_code, struct why *why);
+
 /* Sends and gets an answer of any status. Returns the exit code, 0 when something answered. */
 int client_send(struct cli *cli, const struct client_request *request, struct client_reply *ret_reply);
 
@@ -32,6 +42,9 @@ int client_call(struct cli *cli, const struct client_request *request, struct cl
 
 /* Prints what a reply that is no success says; with --json also the object itself. Returns the exit code. */
 int client_problem(struct cli *cli, const struct client_reply *reply);
+
+/* What such a reply says, as one sentence or two. */
+void client_sentence(struct cli *cli, const struct client_reply *reply, struct buf *out);
 
 /* The exit code for a problem. `code` may be absent. */
 enum cli_exit client_exit(long status, struct bytes code);

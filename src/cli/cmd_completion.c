@@ -78,7 +78,11 @@ static void bash_command(struct buf *out, const struct cli_command *command)
         buf_printf(out, "%s ", option->name);
     if (argument->name != NULL && argument->names != NULL)
         add_names(out, argument->names);
-    buf_add_cstr(out, argument->name != NULL && argument->kind == CLI_FILE ? "'; files=-f ;;\n" : "' ;;\n");
+    bool files = argument->name != NULL && argument->kind == CLI_FILE;
+    if (cli_has_rest(command)) /* behind `--` stands any command with its files */
+        buf_add_cstr(out, "--'; case \" ${COMP_WORDS[*]:0:COMP_CWORD} \" in *' -- '*) words=''; files='-c -f' ;; esac ;;\n");
+    else
+        buf_add_cstr(out, files ? "'; files=-f ;;\n" : "' ;;\n");
 }
 
 static void write_bash(struct buf *out)
@@ -185,7 +189,9 @@ static void zsh_command(struct buf *out, const struct cli_command *command)
         }
         buf_add_char(out, '\'');
     }
-    for (size_t i = 0; i < cli_argument_count(command); i++) {
+    if (cli_has_rest(command))
+        buf_add_cstr(out, " \\\n        '*::command:_normal'");
+    for (size_t i = 0; i < cli_argument_count(command) && !cli_has_rest(command); i++) {
         buf_printf(out, " \\\n        '%s%s:", command->arguments[i].optional ? "::" : ":", command->arguments[i].name);
         add_zsh_action(out, command->arguments[i].kind, command->arguments[i].names);
         buf_add_char(out, '\'');
@@ -274,7 +280,9 @@ static void fish_command(struct buf *out, const struct cli_command *command)
         buf_add_char(out, '\n');
     }
     const struct cli_argument *argument = &command->arguments[0];
-    if (argument->name != NULL && (argument->names != NULL || argument->kind == CLI_FILE)) {
+    if (cli_has_rest(command)) {
+        buf_printf(out, "complete -c semel -n '__semel_in %s' -F\n", command->name);
+    } else if (argument->name != NULL && (argument->names != NULL || argument->kind == CLI_FILE)) {
         buf_printf(out, "complete -c semel -n '__semel_in %s'", command->name);
         fish_values(out, argument->kind, argument->names);
         buf_add_char(out, '\n');

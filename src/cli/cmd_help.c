@@ -24,12 +24,14 @@ void help_usage(const struct cli_command *command, struct buf *out)
 {
     const struct cli_option *option;
     buf_printf(out, "semel %s", command->name);
-    for (size_t i = 0; i < cli_argument_count(command); i++)
+    for (size_t i = 0; i < cli_argument_count(command) && !cli_has_rest(command); i++)
         buf_printf(out, command->arguments[i].optional ? " [%s]" : " %s", command->arguments[i].name);
     for (size_t i = 0; (option = cli_option_at(command, i)) != NULL; i++) {
         const char *space = option->value != NULL ? " " : "", *value = option->value != NULL ? option->value : "";
         buf_printf(out, option->required ? " %s%s%s" : " [%s%s%s]", option->name, space, value);
     }
+    if (cli_has_rest(command))
+        buf_printf(out, " -- %s", command->arguments[0].name);
 }
 
 /* Breaks a usage line between its parts, never inside a bracket. */

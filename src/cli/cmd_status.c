@@ -48,8 +48,10 @@ int status_run(struct cli *cli)
         print_json(&reply.json);
     else
         print_status(cli, &reply.json, ready);
-    if (ready)
+    if (ready) {
+        run_deliver(cli);
         return CLI_OK;
+    }
     struct bytes reason = print_field(cli, &reply.json, "reason");
     return cli_fail(CLI_LATER, "not ready: %.*s. Try again later.", BYTES_ARG(or_unknown(reason)));
 }

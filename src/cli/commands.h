@@ -8,7 +8,7 @@
 
 extern const struct cli_option audit_verify_options[], claim_options[], confirm_options[], daemon_options[], extend_options[],
     fail_options[], help_options[], intents_options[], key_options_table[], release_options[], sent_options[], show_options[],
-    quarantine_lift_options[], token_create_options[], why_options[], effects_add_options[], effects_ls_options[],
+    quarantine_lift_options[], run_options[], token_create_options[], why_options[], effects_add_options[], effects_ls_options[],
     effects_note_options[], effects_resolve_options[], exceptions_assign_options[], exceptions_ls_options[],
     exceptions_resolve_options[];
 extern const char *const completion_shells[];
@@ -37,6 +37,7 @@ int policy_check_run(struct cli *cli);
 int policy_settings_run(struct cli *cli);
 int policy_show_run(struct cli *cli);
 int release_run(struct cli *cli);
+int run_run(struct cli *cli); /* run/run.c */
 int secret_ls_run(struct cli *cli);
 int secret_rewrap_run(struct cli *cli);
 int secret_rm_run(struct cli *cli);
@@ -52,5 +53,8 @@ int token_revoke_run(struct cli *cli);
 int up_run(struct cli *cli);
 int version_run(struct cli *cli);
 int why_run(struct cli *cli);
+
+/* Delivers what earlier runs could not, and says so; run/spool.c. */
+void run_deliver(struct cli *cli);
 
 #endif

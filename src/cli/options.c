@@ -115,6 +115,7 @@ static enum status check_value(const char *label, enum cli_kind kind, const char
     switch (kind) {
     case CLI_SWITCH:
     case CLI_TEXT:
+    case CLI_REST:
         return OK;
     case CLI_FILE:
     case CLI_DIR:
@@ -178,6 +179,9 @@ static enum status take_option(int argc, char *const *argv, int *at, struct cli 
 static enum status take_argument(const char *text, struct cli *ret, struct why *why)
 {
     const struct cli_argument *argument = &ret->command->arguments[ret->argument_count];
+    if (cli_has_rest(ret->command))
+        return why_set(why, INVALID, "\"%.40s\" is no option. Put -- before the command: semel %s … -- %.40s", text,
+                       ret->command->name, text);
     if (ret->argument_count >= cli_argument_count(ret->command))
         return why_set(why, INVALID, "%s does not take \"%.40s\". See: semel help %s", ret->command->name, text,
                        ret->command->name);
@@ -189,6 +193,11 @@ static enum status take_words(int argc, char *const *argv, struct cli *ret, stru
 {
     bool options_ended = false;
     for (int i = 0; i < argc; i++) {
+        if (!options_ended && cli_has_rest(ret->command) && strcmp(argv[i], "--") == 0) {
+            ret->rest = argv + i + 1;
+            ret->rest_count = argc - i - 1;
+            return OK;
+        }
         if (!options_ended && strcmp(argv[i], "--") == 0)
             options_ended = true;
         else if (!options_ended && argv[i][0] == '-' && argv[i][1] != '\0')
@@ -220,11 +229,15 @@ static enum status fill(struct cli *ret, struct why *why)
 {
     const struct cli_command *command = ret->command;
     const struct cli_option *option;
-    if (ret->argument_count < cli_argument_count(command) && !command->arguments[ret->argument_count].optional)
+    if (!cli_has_rest(command) && ret->argument_count < cli_argument_count(command) &&
+        !command->arguments[ret->argument_count].optional)
         return why_set(why, INVALID, "%s needs %s. See: semel help %s", command->name,
                        command->arguments[ret->argument_count].name, command->name);
     for (size_t i = 0; (option = cli_option_at(command, i)) != NULL; i++)
         TRY(fill_option(option, &ret->values[i], command, why));
+    if (cli_has_rest(command) && ret->rest_count == 0)
+        return why_set(why, INVALID, "%s needs a command: semel %s … -- %s", command->name, command->name,
+                       command->arguments[0].name);
     return OK;
 }
 

@@ -247,6 +247,7 @@ static void answer(struct ledger *ledger, const struct intent *intent, enum ledg
     };
     if (verdict == VERDICT_PROCEED)
         downstream_key(intent->row.space, intent->row.workflow, intent->row.key, ret->downstream);
+    ret->may_have_happened = verdict == VERDICT_PROCEED && intent->row.ambiguous != 0;
     if (verdict == VERDICT_PROCEED && MUTANT(NEW_KEY))
         ret->downstream[4] = (char)('g' + intent->row.fence % 16);
     if (is_held(intent->row.state))
@@ -265,6 +266,19 @@ static void let_through(enum ledger_verdict instead, int64_t lease_until_us, str
 }
 
 /* ---- claim ---- */
+
+void ledger_claim_rules(struct ledger_command *claim, const struct workflow_rules *rules)
+{
+    claim->lease_us = rules->lease_us;
+    claim->keep_us = rules->keep_us;
+    claim->tombstone_us = rules->tombstone_us;
+    claim->window_us = rules->window_us;
+    claim->attempts_max = rules->attempts_max;
+    claim->capability = rules->capability;
+    claim->on_unknown = rules->on_unknown;
+    claim->two_phase = rules->two_phase;
+    claim->shadow = rules->mode == MODE_SHADOW;
+}
 
 static void take_rules(struct intent *intent, const struct ledger_command *command)
 {

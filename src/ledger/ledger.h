@@ -123,6 +123,7 @@ struct ledger_answer {
     bool shadow;               /* shadow mode let it through … */
     enum ledger_verdict would; /* … although this would have been the answer */
     bool again;                /* the call was a repetition and changed nothing */
+    bool may_have_happened;    /* PROCEED: an earlier attempt may have had its effect, and the rules accept a repetition */
     int64_t intent, fence;
     enum intent_state state;
     int64_t lease_until_us; /* wall */
@@ -148,6 +149,9 @@ struct ledger {
 /* The identity of an intent, 16 bytes of SHA-256 over the length-prefixed parts, peppered per installation. */
 void ledger_key_hash(struct bytes pepper, struct bytes space, struct bytes workflow, struct bytes key,
                      uint8_t ret_h[KEY_HASH_SIZE]);
+
+/* What a workflow's rules say about a claim: everything that the caller may then say otherwise. */
+void ledger_claim_rules(struct ledger_command *claim, const struct workflow_rules *rules);
 
 /* Decides one command on its intent, which is changed in memory; transitions are added to the audit batch. Never fails: when
  * memory ends, audit->failed is set and the batch must not be committed. */

@@ -379,6 +379,24 @@ def test_on_unknown_decides(ruled):
     assert_problem(ruled.claim("skip", "k"), 409, "outcome_unknown")
 
 
+def test_a_claim_may_say_itself_what_follows_when_nobody_can_tell(ruled):
+    for said, state in (("retry", "pending"), ("hold", "unknown"), ("skip", "unknown"), (None, "unknown")):
+        held = assert_proceed(ruled.claim("hold", f"k-{said}", on_unknown=said))
+        assert "may_have_happened" not in held.json
+        assert ruled.intent(held.json["intent"]).json["on_unknown"] == (said or "hold")
+        assert ruled.say("fail", held, effect="unknown").json["state"] == state
+    assert ruled.claim("hold", "k-retry", on_unknown="retry").json["may_have_happened"] is True
+    held = assert_proceed(ruled.claim("retry", "strict", on_unknown="hold"))
+    assert ruled.say("fail", held, effect="unknown").json["state"] == "unknown"
+    assert assert_problem(ruled.claim("hold", "k", on_unknown="maybe"), 400, "invalid")["field"] == "on_unknown"
+
+
+def test_a_repetition_accepted_once_is_not_accepted_for_good(ruled):
+    held = assert_proceed(ruled.claim("hold", "k", on_unknown="retry"))
+    assert ruled.say("fail", held, effect="unknown").json["state"] == "pending"
+    assert_problem(ruled.claim("hold", "k"), 409, "outcome_unknown")
+
+
 def test_ignored_fields_may_differ(ruled):
     ruled.claim("noisy", "k", input={"to": "a", "trace": "1", "at": 1})
     assert_problem(ruled.claim("noisy", "k", input={"to": "a", "trace": "2"}), 409, "in_progress")
