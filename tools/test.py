@@ -49,10 +49,10 @@ def run_unit(build, env, patterns):
     return passed, max(failed, 1 if code != 0 else 0), skipped
 
 
-def run_e2e(env, patterns):
+def run_pytest(folder, env, patterns):
     with tempfile.TemporaryDirectory() as scratch:
         report = os.path.join(scratch, 'junit.xml')
-        command = ['/usr/bin/python3', '-m', 'pytest', '-q', '-p', 'no:cacheprovider', f'--junitxml={report}', str(ROOT / 'tests/e2e')]
+        command = ['/usr/bin/python3', '-m', 'pytest', '-q', '-p', 'no:cacheprovider', f'--junitxml={report}', str(ROOT / folder)]
         if patterns:
             command += ['-k', ' or '.join(patterns)]
         code = subprocess.run(command, env=env, cwd=ROOT).returncode
@@ -105,12 +105,13 @@ def main():
     parser.add_argument('--build', default='build')
     parser.add_argument('--unit', action='store_true', help='only the unit tests')
     parser.add_argument('--e2e', action='store_true', help='only the end-to-end tests')
+    parser.add_argument('--sdk', action='store_true', help='only the client libraries')
     parser.add_argument('--proof', action='store_true', help='only the model, the simulator, the crash sweep and the corpora')
     parser.add_argument('patterns', nargs='*')
     args = parser.parse_args()
     build = (ROOT / args.build).resolve()
     env = environment(build)
-    every = not args.unit and not args.e2e and not args.proof
+    every = not args.unit and not args.e2e and not args.sdk and not args.proof
     sanitized = build.name != 'build'
     counts = []
     if every and not args.patterns:
@@ -120,7 +121,9 @@ def main():
     if every or args.proof:
         counts.append(run_proofs(build, env, args.patterns, sanitized))
     if every or args.e2e:
-        counts.append(run_e2e(env, args.patterns))
+        counts.append(run_pytest('tests/e2e', env, args.patterns))
+    if every or args.sdk:
+        counts.append(run_pytest('sdk/python/tests', env, args.patterns))
     passed, failed, skipped = (sum(column) for column in zip(*counts))
     print(f'{passed} passed, {failed} failed, {skipped} skipped', flush=True)
     sys.exit(1 if failed or not passed else 0)
