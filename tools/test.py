@@ -114,12 +114,13 @@ def main():
     parser.add_argument('--build', default='build')
     parser.add_argument('--unit', action='store_true', help='only the unit tests')
     parser.add_argument('--e2e', action='store_true', help='only the end-to-end tests, with the fakes and clients that they use')
+    parser.add_argument('--sdk', action='store_true', help='only the client libraries')
     parser.add_argument('--proof', action='store_true', help='only the model, the simulator, the crash sweep and the corpora')
     parser.add_argument('patterns', nargs='*')
     args = parser.parse_args()
     build = (ROOT / args.build).resolve()
     env = environment(build)
-    every = not args.unit and not args.e2e and not args.proof
+    every = not args.unit and not args.e2e and not args.sdk and not args.proof
     sanitized = build.name != 'build'
     counts = []
     if every and not args.patterns:
@@ -130,6 +131,8 @@ def main():
         counts.append(run_proofs(build, env, args.patterns, sanitized))
     if every or args.e2e:
         counts.append(run_processes(env, args.patterns, sanitized))
+    if every or args.sdk:
+        counts.append(run_pytest('sdk/python/tests', env, args.patterns))
     passed, failed, skipped = (sum(column) for column in zip(*counts))
     print(f'{passed} passed, {failed} failed, {skipped} skipped', flush=True)
     sys.exit(1 if failed or not passed else 0)

@@ -1,0 +1,119 @@
+"""The client for asyncio: the same as `Client`, on asyncio's own streams."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import Any, Callable, Dict, Optional, Tuple, TypeVar
+
+from .aio_transport import AsyncTransport
+from .base import BaseClient
+from .claims import AsyncClaim
+from .protocol import NOT_GIVEN, Answer, Ask, Held, Protocol, Terms, claim
+from .session import Care, Delivered, Effects, deliver
+from .settings import environment
+from .wire import Lost, NotSent, Pause, Reply
+
+T = TypeVar("T")
+
+
+class AsyncClient(BaseClient):
+    """Talks with semel. May be used from several event loops; each has its own connections."""
+
+    def __init__(self, url: Optional[str] = None, token: Optional[str] = None, **settings: Any) -> None:
+        super().__init__(url, token, **settings)
+        self._transport = AsyncTransport(self.settings.address, self.settings.token, self.settings.timeout_s, self.tls)
+
+    async def drive(self, protocol: Protocol[T]) -> T:
+        """Does what a protocol asks for until it has its answer."""
+        try:
+            ask = next(protocol)
+            while True:
+                try:
+                    reply = await self._perform(ask)
+                except (NotSent, Lost) as error:
+                    ask = protocol.throw(error)
+                else:
+                    ask = protocol.send(reply)
+        except StopIteration as end:
+            answer: T = end.value
+            return answer
+        finally:
+            protocol.close()
+
+    async def _perform(self, ask: Ask) -> Optional[Reply]:
+        if not isinstance(ask, Pause):
+            return await self._transport.exchange(ask)
+        await asyncio.sleep(ask.seconds)
+        return None
+
+    def claim(
+        self, key: Optional[str] = None, *, workflow: Optional[str] = None, input: Any = NOT_GIVEN, lease: Optional[float] = None,
+        wait: Optional[float] = None, keep: Optional[str] = None, scope: Optional[str] = None, thread: Optional[str] = None,
+        action: Optional[str] = None, on_crash: str = "unknown", on_error: Effects = None,
+        encode: Optional[Callable[[Any], Any]] = None, decode: Optional[Callable[[Any], Any]] = None,
+    ) -> AsyncClaim:
+        """A block that is done once: `async with client.claim("invoice:42:send") as c: if c.first: c.result = await send()`."""
+        terms = self.terms(
+            key, workflow=workflow, input=input, lease=lease, wait=wait, keep=keep, scope=scope, thread=thread, action=action
+        )
+        return self.hold(terms, Care(on_crash, on_error), encode=encode, decode=decode)
+
+    def hold(self, terms: Terms, care: Care, **codec: Any) -> AsyncClaim:
+        return AsyncClaim(self, self.session(terms, care), **codec)
+
+    # ---- the calls of the API ----
+
+    async def ask(self, workflow: str, key: Optional[str] = None, *, two_phase: bool = False, wait: float = 0.0, **more: Any) -> Answer:
+        """POST /v1/claims: a Grant (act, then confirm) or a Replay (here is the result); everything else is an exception."""
+        terms = self.terms(key, workflow=workflow, wait=wait, two_phase=two_phase, **more)
+        return await self.drive(claim(terms, self.settings.patience_s))
+
+    async def sent(self, held: Held) -> Dict[str, Any]:
+        """From now on it may have happened. Act only when this returns."""
+        return (await self.drive(self._sent(held))).json
+
+    async def confirm(self, held: Held, result: Any = None) -> Dict[str, Any]:
+        """It happened; here is the result, any JSON."""
+        return (await self.drive(self._confirm(held, result))).json
+
+    async def fail(
+        self, held: Held, effect: str = "unknown", *, final: bool = False, error: str = "", all_attempts: bool = False
+    ) -> Dict[str, Any]:
+        """It failed; the effect is "none" when you know that nothing happened."""
+        return (await self.drive(self._fail(held, effect, final, error, all_attempts))).json
+
+    async def extend(self, held: Held, lease: Optional[float] = None) -> Dict[str, Any]:
+        """The lease begins anew."""
+        return (await self.drive(self._extend(held, lease))).json
+
+    async def release(self, held: Held) -> Dict[str, Any]:
+        """Given back untouched."""
+        return (await self.drive(self._release(held))).json
+
+    async def deliver(self) -> Delivered:
+        """Tells semel what is in the spool. It happens by itself before the next claim; this is for the end of a job."""
+        return await self.drive(deliver(self.spool, self.settings.patience_s)) if self.spool is not None else Delivered()
+
+    async def close(self) -> None:
+        await self._transport.close()
+
+    async def __aenter__(self) -> "AsyncClient":
+        return self
+
+    async def __aexit__(self, *_: Any) -> None:
+        await self.close()
+
+
+_lock = threading.Lock()
+_default: Optional[Tuple[Tuple[Optional[str], ...], AsyncClient]] = None
+
+
+def default_async_client() -> AsyncClient:
+    """The client that the environment describes; a new one when the environment has changed."""
+    global _default
+    with _lock:
+        now = environment()
+        if _default is None or _default[0] != now:
+            _default = (now, AsyncClient())
+        return _default[1]
