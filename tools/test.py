@@ -75,6 +75,31 @@ def run_processes(env, patterns, sanitized):
     return tuple(sum(column) for column in zip(*counts))
 
 
+def run_node_files(files, env, patterns):
+    command = ['node', '--test', '--test-reporter=tap', *(['--test-name-pattern', '|'.join(patterns)] if patterns else []), *map(str, files)]
+    result = subprocess.run(['timeout', '900', *command], env=env, stdout=subprocess.PIPE, text=True)
+    counts = {name: int(number) for name, number in re.findall(r'^# (pass|fail|cancelled|skipped) (\d+)$', result.stdout, re.MULTILINE)}
+    failed = counts.get('fail', 0) + counts.get('cancelled', 0)
+    if result.returncode != 0:
+        print(result.stdout[-8000:], flush=True)
+    # With a pattern the tests that it leaves out are called skipped.
+    return counts.get('pass', 0), max(failed, 1 if result.returncode != 0 else 0), 0 if patterns else counts.get('skipped', 0)
+
+
+def run_node(env, patterns, sanitized):
+    """The Node client, then the same with real frameworks from npm; those are about JavaScript, so one build is enough."""
+    folder = ROOT / 'sdk/node'
+    own = run_node_files(sorted((folder / 'test').glob('*.test.js')), env, patterns)
+    if sanitized:
+        return own
+    interop = folder / 'interop'
+    if subprocess.run(['npm', 'ci', '--ignore-scripts', '--silent'], cwd=interop).returncode != 0:
+        print('FAIL npm ci in sdk/node/interop', flush=True)
+        return own[0], own[1] + 1, own[2]
+    real = run_node_files(sorted(interop.glob('*.test.mjs')), env, patterns)
+    return tuple(a + b for a, b in zip(own, real))
+
+
 FUZZ_TARGETS = sorted(path.name for path in (ROOT / 'tests/fuzz/corpus').iterdir() if path.is_dir())
 
 
@@ -133,6 +158,7 @@ def main():
         counts.append(run_processes(env, args.patterns, sanitized))
     if every or args.sdk:
         counts.append(run_pytest('sdk/python/tests', env, args.patterns))
+        counts.append(run_node(env, args.patterns, sanitized))
     passed, failed, skipped = (sum(column) for column in zip(*counts))
     print(f'{passed} passed, {failed} failed, {skipped} skipped', flush=True)
     sys.exit(1 if failed or not passed else 0)
