@@ -7,7 +7,7 @@
     -- sqlite:  -- postgres:  -- postgres arrays:   the text below is for that database only; without a mark it is for both
 
 In a text `:name` is a parameter, `{shape}` a column list, `{:shape}` the parameters of that shape, `{shape=}` "a = :a, …" without the first,
-`{shape[]}` the parameters as typed PostgreSQL arrays for unnest(). The build fails when a dialect is missing or parameters disagree.
+`{shape[i]}` the i-th elements of the parameters as PostgreSQL arrays (far cheaper than unnest(), which keeps each column apart). The build fails when a dialect is missing or parameters disagree.
 """
 import re
 import sys
@@ -49,12 +49,12 @@ class Query:
             sign, name, mark = match.group(1), match.group(2), match.group(3)
             if name not in shapes:
                 raise Bad(f'{self.where}: no shape "{name}"')
-            if mark == '[]':
-                return ', '.join(f':{n}::{PG_ARRAYS[t]}' for n, t in shapes[name])
+            if mark == '[i]':
+                return ', '.join(f'(:{n}::{PG_ARRAYS[t]})[i] AS {n}' for n, t in shapes[name])
             if mark == '=':
                 return ', '.join(f'{n} = :{n}' for n, _ in shapes[name][1:])
             return ', '.join(sign + n for n, _ in shapes[name])
-        return re.sub(r'\{(:?)(\w+)(\[\]|=)?\}', shape, text)
+        return re.sub(r'\{(:?)(\w+)(\[i\]|=)?\}', shape, text)
 
     def numbered(self, text, dialect):
         order = [n for n, _ in self.params]

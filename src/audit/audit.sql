@@ -14,7 +14,7 @@ SELECT lane, seq, id, run, hash FROM lane ORDER BY lane
 -- sqlite:
 INSERT INTO decision ({decision}) VALUES ({:decision})
 -- postgres arrays:
-INSERT INTO decision ({decision}) SELECT * FROM unnest({decision[]})
+INSERT INTO decision ({decision}) SELECT {decision[i]} FROM generate_series(1, cardinality(:id::bigint[])) AS i
 
 -- query decision_list(space t, before i, most i) -> decision
 SELECT {decision} FROM decision WHERE space = :space AND id < :before ORDER BY id DESC LIMIT :most

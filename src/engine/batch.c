@@ -2,8 +2,9 @@
  * batch: load, decide, save, answer. Many commands, one COMMIT.
  *
  *   SQLite      look → apply → BEGIN, write, COMMIT → answer. There is no other writer, so what was looked at stays true.
- *   PostgreSQL  look → answer what is settled or held; the rest: BEGIN, lock, apply, write, COMMIT → answer.
- *               When another node was first, or the connection broke, the whole batch is decided anew.
+ *   PostgreSQL  look → answer what is settled or held; the rest: apply to what this node remembers → BEGIN, make sure that it is
+ * still so, write, COMMIT → answer: one round trip. When it is not so, or not remembered: BEGIN, lock, apply, write, COMMIT →
+ * answer. When another node was first, or the connection broke, the whole batch is decided anew.
  */
 #include <unistd.h>
 
@@ -12,6 +13,7 @@
 #include "engine/engine_own.h"
 
 #define TRIES_MAX 20
+#define GUESS_PAUSE 16 /* batches */
 
 struct batch {
     struct engine *engine;
@@ -125,7 +127,7 @@ static enum status take_tombstone(void *ctx, const void *row, struct why *why)
     if (got->h.len != KEY_HASH_SIZE)
         return why_set(why, BROKEN, "a tombstone is damaged");
     struct intent *intent = *find_hash(batch, (const uint8_t *)got->h.at);
-    if (intent != NULL) {
+    if (intent != NULL && !intent->exists) {
         intent->buried = true;
         intent->buried_state = got->state;
         intent->buried_settled = got->settled;
@@ -169,6 +171,20 @@ static enum status list_wanted(struct batch *batch, struct wanted *wanted)
     return OK;
 }
 
+static enum status load_tombstones(struct batch *batch)
+{
+    if (!batch->engine->may_have_tombstones)
+        return OK;
+    struct q_tombstone_get *gets = arena_zalloc(batch->ledger.arena, batch->intent_count + 1, sizeof *gets);
+    if (gets == NULL)
+        return why_set(&batch->why, FULL, "no memory for a batch");
+    size_t n = 0;
+    for (size_t i = 0; i < batch->intent_count; i++)
+        if (!batch->intents[i]->exists)
+            gets[n++].h = (struct bytes){(const char *)batch->intents[i]->h, KEY_HASH_SIZE};
+    return store_run(batch->engine->store, &TOMBSTONE_GET, gets, n, take_tombstone, batch, NULL, &batch->why);
+}
+
 /* A plain look: on SQLite that is enough, on PostgreSQL it answers what cannot change. */
 static enum status look_at_intents(struct batch *batch)
 {
@@ -177,11 +193,16 @@ static enum status look_at_intents(struct batch *batch)
     TRY(store_run(batch->engine->store, &INTENT_LOOK, wanted.hashes, wanted.hash_count, take_intent, batch, NULL, &batch->why));
     if (batch->tentative)
         return OK;
-    return store_run(batch->engine->store, &INTENT_LOOK_ID, wanted.ids, wanted.id_count, take_intent, batch, NULL, &batch->why);
+    TRY(store_run(batch->engine->store, &INTENT_LOOK_ID, wanted.ids, wanted.id_count, take_intent, batch, NULL, &batch->why));
+    return load_tombstones(batch);
 }
 
+_Static_assert(sizeof(struct q_tombstone_get) == sizeof(struct q_intent_look), "both look for a key hash");
+
+/* In one round trip with the BEGIN. The tombstones come behind the locks: whoever held an intent may have buried it meanwhile. */
 static enum status lock_intents(struct batch *batch)
 {
+    struct engine *engine = batch->engine;
     struct wanted wanted = {0};
     TRY(list_wanted(batch, &wanted));
     size_t count = wanted.hash_count > wanted.id_count ? wanted.hash_count : wanted.id_count;
@@ -192,21 +213,12 @@ static enum status lock_intents(struct batch *batch)
         locks[i].h = i < wanted.hash_count ? wanted.hashes[i].h : BYTES_NONE;
         locks[i].id = i < wanted.id_count ? wanted.ids[i].id : 0;
     }
-    return store_run(batch->engine->store, &INTENT_LOCK, locks, count, take_intent, batch, NULL, &batch->why);
-}
-
-static enum status load_tombstones(struct batch *batch)
-{
-    if (!batch->engine->may_have_tombstones || batch->tentative)
-        return OK;
-    struct q_tombstone_get *gets = arena_zalloc(batch->ledger.arena, batch->intent_count + 1, sizeof *gets);
-    if (gets == NULL)
-        return why_set(&batch->why, FULL, "no memory for a batch");
-    size_t n = 0;
-    for (size_t i = 0; i < batch->intent_count; i++)
-        if (!batch->intents[i]->exists)
-            gets[n++].h = (struct bytes){(const char *)batch->intents[i]->h, KEY_HASH_SIZE};
-    return store_run(batch->engine->store, &TOMBSTONE_GET, gets, n, take_tombstone, batch, NULL, &batch->why);
+    TRY(store_queue(engine->store, &INTENT_LOCK, locks, count, take_intent, batch, &batch->why));
+    TRY(store_queue(engine->store, &TOMBSTONE_GET, wanted.hashes, wanted.hash_count, take_tombstone, batch, &batch->why));
+    TRY(store_flush(engine->store, &batch->why));
+    atomic_store(&engine->clock_offset_us, engine->store->clock_us - engine->env->boot_us(engine->env));
+    batch->ledger.now = engine_now(engine);
+    return OK;
 }
 
 static struct intent **find_body(const struct batch *batch, int64_t body)
@@ -403,7 +415,6 @@ static enum status load_and_apply(struct batch *batch, enum status (*load_intent
 {
     TRY(batch_begin(batch));
     TRY(load_intents(batch));
-    TRY(load_tombstones(batch));
     TRY(load_bodies(batch));
     return apply_all(batch);
 }
@@ -423,12 +434,104 @@ static enum status attempt_postgres(struct batch *batch)
 {
     struct engine *engine = batch->engine;
     TRY(store_begin(engine->store, &batch->why));
-    atomic_store(&engine->clock_offset_us, engine->store->clock_us - engine->env->boot_us(engine->env));
     enum status status = load_and_apply(batch, lock_intents);
     if (status == OK && has_writes(batch))
         return save(batch);
     store_rollback(engine->store);
     return status;
+}
+
+/* What this node remembers of the intents; other keys are taken for new ones. NOTHING when an id is not remembered. */
+static enum status guess_intents(struct batch *batch)
+{
+    struct recent *recent = batch->engine->recent;
+    struct wanted wanted = {0};
+    TRY(list_wanted(batch, &wanted));
+    for (size_t i = 0; i < wanted.id_count; i++) {
+        const struct row_intent *row = recent_by_id(recent, wanted.ids[i].id);
+        if (row == NULL)
+            return NOTHING;
+        TRY(take_intent(batch, row, &batch->why));
+    }
+    for (size_t i = 0; i < wanted.hash_count; i++) {
+        const struct row_intent *row = recent_by_hash(recent, (const uint8_t *)wanted.hashes[i].h.at);
+        if (row != NULL)
+            TRY(take_intent(batch, row, &batch->why));
+    }
+    return OK;
+}
+
+/* Whatever was guessed has to be so when it is written: intents are as they were, new keys are not buried. That they are not
+ * there is what their index says. NOTHING when a key was looked at and not written: nobody would check it. */
+static enum status hold_guessed(struct batch *batch, struct q_intent_hold *holds, struct q_tombstone_none *nones)
+{
+    struct store *store = batch->engine->store;
+    size_t held = 0, fresh = 0;
+    for (size_t i = 0; i < batch->intent_count; i++) {
+        const struct intent *intent = batch->intents[i];
+        if (intent->row.id == 0)
+            return NOTHING;
+        if (intent->fresh)
+            nones[fresh++].h = (struct bytes){(const char *)intent->h, KEY_HASH_SIZE};
+        else
+            holds[held++] = (struct q_intent_hold){intent->row.id, intent->row.decision};
+    }
+    TRY(store_begin(store, &batch->why));
+    TRY(store_queue(store, &INTENT_HOLD, holds, held, NULL, NULL, &batch->why));
+    return store_queue(store, &TOMBSTONE_NONE, nones, fresh, NULL, NULL, &batch->why);
+}
+
+/* Decides first and asks afterwards, in the transaction that writes it: one round trip. NOTHING when there is nothing to write.
+ */
+static enum status attempt_guess(struct batch *batch)
+{
+    struct engine *engine = batch->engine;
+    TRY(batch_begin(batch));
+    TRY(guess_intents(batch));
+    TRY(apply_all(batch));
+    if (!has_writes(batch))
+        return NOTHING;
+    struct q_intent_hold *holds = arena_zalloc(&engine->arena, batch->intent_count + 1, sizeof *holds);
+    struct q_tombstone_none *nones = arena_zalloc(&engine->arena, batch->intent_count + 1, sizeof *nones);
+    if (holds == NULL || nones == NULL)
+        return why_set(&batch->why, FULL, "no memory for a batch");
+    enum status status = hold_guessed(batch, holds, nones);
+    if (status == OK)
+        return save(batch);
+    store_rollback(engine->store);
+    return status;
+}
+
+/* A command that reads and writes for itself could meet the failure of a guess, so it is not guessed beside it. */
+static bool may_guess(struct batch *batch)
+{
+    struct engine *engine = batch->engine;
+    for (size_t i = 0; i < batch->count; i++)
+        if (batch->commands[i]->write != NULL)
+            return false;
+    if (engine->guess_pause == 0)
+        return true;
+    engine->guess_pause--;
+    return false;
+}
+
+/* After the COMMIT: claims that are still held are remembered. */
+static void remember(struct batch *batch)
+{
+    struct recent *recent = batch->engine->recent;
+    for (size_t i = 0; i < batch->intent_count; i++) {
+        const struct row_intent *row = &batch->intents[i]->row;
+        if (row->id != 0 && row->result == 0 && (row->state == STATE_CLAIMED || row->state == STATE_SENT))
+            recent_keep(recent, row);
+        else
+            recent_forget(recent, row->id);
+    }
+}
+
+static void forget_all(struct batch *batch)
+{
+    for (size_t i = 0; i < batch->intent_count; i++)
+        recent_forget(batch->engine->recent, batch->intents[i]->row.id);
 }
 
 /* Lock-free answers first: replays and waiters cost PostgreSQL a plain read. */
@@ -458,13 +561,30 @@ static enum status recover(struct batch *batch, enum status status, int try)
     return OK;
 }
 
+/* On a guess first, then on what is there. A guess that was wrong is not repeated for a while. */
+static enum status attempt(struct batch *batch, bool guess)
+{
+    struct engine *engine = batch->engine;
+    enum status status = guess ? attempt_guess(batch) : NOTHING;
+    if (status == CONFLICT) {
+        forget_all(batch);
+        engine->guess_pause = GUESS_PAUSE;
+    }
+    if (status == NOTHING)
+        status = attempt_postgres(batch);
+    if (status == OK)
+        remember(batch);
+    return status;
+}
+
 /* Decides anew after a conflict with another node or a lost connection, a bounded number of times. What is UNKNOWN is never tried
  * again. */
 static enum status try_postgres(struct batch *batch)
 {
     enum status status = RETRY;
+    bool guess = may_guess(batch);
     for (int try = 0; try < TRIES_MAX; try++) {
-        status = batch->engine->store->lost ? RETRY : attempt_postgres(batch);
+        status = batch->engine->store->lost ? RETRY : attempt(batch, guess && try == 0);
         if (status == OK || status == UNKNOWN)
             return status;
         atomic_fetch_add(&batch->engine->counts.retries, 1);

@@ -371,8 +371,11 @@ enum status engine_connect(struct engine *engine, int lane, struct why *why)
     engine->chain.lane = (uint32_t)got_lane;
     id_init(&engine->ids, (uint32_t)got_lane, last_id);
     bool lost = false;
+    recent_clear(engine->recent);
     TRY(has_lost(engine, &acknowledged, &lost, why));
-    return epoch_check(engine, lost, why);
+    TRY(epoch_check(engine, lost, why));
+    atomic_store(&engine->clock_offset_us, engine->store->clock_us - engine->env->boot_us(engine->env));
+    return OK;
 }
 
 static enum status take_pepper(void *ctx, const void *row, struct why *why)
@@ -450,6 +453,7 @@ enum status engine_open(const struct engine_config *config, struct engine **ret_
     engine->open_user = config->open_user;
     engine->forget = config->forget;
     engine->people = PEOPLE_DEFAULT;
+    engine->recent = engine->postgres_url != NULL ? recent_new() : NULL;
     arena_init(&engine->arena, BATCH_ARENA_MAX);
     suppressions_init(&engine->suppressions);
     engine->queue_last = &engine->queue_first;
@@ -549,6 +553,7 @@ void engine_close(struct engine *engine)
     store_close(engine->store);
     arena_release(&engine->arena);
     arena_release(&engine->suppressions.arena);
+    recent_free(engine->recent);
     free(engine->data_dir);
     free(engine->postgres_url);
     free(engine);

@@ -47,7 +47,9 @@ struct engine {
     uint8_t pepper[ENGINE_PEPPER_SIZE];
     int64_t run_base_us, boot_base_us; /* SQLite: run = run_base + (boot - boot_base) */
     bool may_have_tombstones;
-    bool look_helps; /* PostgreSQL: lately claims met settled or held intents, so a plain look comes first */
+    struct recent *recent; /* PostgreSQL only */
+    int guess_pause;       /* so many batches are not decided on `recent`: another node was first lately */
+    bool look_helps;       /* PostgreSQL: lately claims met settled or held intents, so a plain look comes first */
     struct engine_command *parked[PARKED_BUCKETS];
     size_t parked_count;
     int64_t parked_look_us; /* when to look through them again */
@@ -93,6 +95,15 @@ void waiting_park(struct engine *engine, struct engine_command *command);
 void waiting_wake(struct engine *engine, int64_t intent, struct engine_command **list);
 /* Takes out those that are due to look again. */
 void waiting_due(struct engine *engine, int64_t boot_us, bool all, struct engine_command **list);
+
+/* recent.c */
+struct recent *recent_new(void);
+void recent_free(struct recent *recent);
+void recent_clear(struct recent *recent);
+const struct row_intent *recent_by_id(struct recent *recent, int64_t id);
+const struct row_intent *recent_by_hash(struct recent *recent, const uint8_t *h);
+void recent_keep(struct recent *recent, const struct row_intent *row);
+void recent_forget(struct recent *recent, int64_t id);
 
 /* suppress.c */
 void suppressions_init(struct suppressions *suppressions);

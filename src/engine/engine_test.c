@@ -204,6 +204,135 @@ TEST_BOTH(nobody_waits_longer_than_asked_or_once_gone)
     house_close(&house);
 }
 
+/* ---- another node on the same PostgreSQL ---- */
+
+static struct engine *open_node(struct house *house)
+{
+    struct engine_config config = {.env = &house->env, .postgres_url = house->postgres_url};
+    struct engine *engine = NULL;
+    struct why why = {""};
+    if (engine_open(&config, &engine, &why) != OK)
+        check_fail(__FILE__, __LINE__, "%s", why.text);
+    return engine;
+}
+
+static void run_on(struct engine *node, struct house *house, struct engine_command *command)
+{
+    int answered = 0;
+    prepare(house, command, &answered);
+    engine_step(node, command);
+    CHECK_INT(answered, 1);
+}
+
+static void check_chain(struct house *house)
+{
+    struct audit_verified verified;
+    struct why why;
+    CHECK(audit_verify(engine_store(house->engine), &verified, &why) == OK);
+    CHECK_INT(verified.bad_id, 0);
+}
+
+/* A node decides on what it remembers of its own claims; what another node has done since must not be lost by that. */
+TEST(what_another_node_has_confirmed_meanwhile_is_not_overwritten)
+{
+    struct house house;
+    house_open(&house, HOUSE_POSTGRES);
+    struct engine *other = open_node(&house);
+    struct engine_command claim = house_claim("k"), first, second;
+    claim.ledger.lease_us = WHEN_HOUR;
+    house_run(&house, &claim);
+    first = second = house_say(OP_CONFIRM, &claim);
+    first.ledger.result = BYTES("{\"by\":\"other\"}");
+    run_on(other, &house, &first);
+    CHECK_INT(first.answer.verdict, VERDICT_DONE);
+    house_run(&house, &second);
+    CHECK_INT(second.status, OK);
+    CHECK_INT(second.answer.verdict, VERDICT_DIFFERS);
+    struct engine_command again = house_claim("k");
+    house_run(&house, &again);
+    CHECK_INT(again.answer.verdict, VERDICT_REPLAY);
+    CHECK_TEXT(again.answer.result, "{\"by\":\"other\"}");
+    check_chain(&house);
+    engine_close(other);
+    house_close(&house);
+}
+
+/* It was given back and claimed anew elsewhere: the old holder is fenced. */
+TEST(a_claim_that_another_node_has_given_on_is_fenced)
+{
+    struct house house;
+    house_open(&house, HOUSE_POSTGRES);
+    struct engine *other = open_node(&house);
+    struct engine_command claim = house_claim("k"), release, taken = house_claim("k"), late;
+    claim.ledger.lease_us = taken.ledger.lease_us = WHEN_HOUR;
+    claim.ledger.two_phase = taken.ledger.two_phase = true;
+    house_run(&house, &claim);
+    release = house_say(OP_RELEASE, &claim);
+    run_on(other, &house, &release);
+    run_on(other, &house, &taken);
+    CHECK_INT(taken.answer.fence, 2);
+    late = house_say(OP_SENT, &claim);
+    house_run(&house, &late);
+    CHECK_INT(late.answer.verdict, VERDICT_FENCED);
+    CHECK_INT(house_intent(&house, claim.answer.intent).state, STATE_CLAIMED);
+    check_chain(&house);
+    engine_close(other);
+    house_close(&house);
+}
+
+TEST(a_key_that_another_node_has_claimed_or_buried_is_not_new)
+{
+    struct house house;
+    house_open(&house, HOUSE_POSTGRES);
+    struct engine *other = open_node(&house);
+    struct engine_command held = house_claim("held"), held_too = house_claim("held"), old = house_claim("old"),
+                          late = house_claim("old");
+    held.ledger.lease_us = WHEN_HOUR;
+    old.ledger.keep_us = 1000;
+    run_on(other, &house, &held);
+    run_on(other, &house, &old);
+    struct engine_command confirm = house_say(OP_CONFIRM, &old);
+    run_on(other, &house, &confirm);
+    house_advance(&house, 11 * WHEN_SECOND / 1000);
+    house.boot_us += 11 * WHEN_SECOND; /* the next sweep */
+    engine_step(other, NULL);
+    house.boot_us -= 11 * WHEN_SECOND;
+    house_run(&house, &held_too);
+    CHECK_INT(held_too.answer.verdict, VERDICT_IN_PROGRESS);
+    house_run(&house, &late);
+    CHECK_INT(late.answer.verdict, VERDICT_EXPIRED);
+    check_chain(&house);
+    engine_close(other);
+    house_close(&house);
+}
+
+/* In one batch, some guessed right and one wrong: it is decided anew as a whole, and each is done once. */
+TEST(a_batch_with_one_wrong_guess_is_decided_anew_as_a_whole)
+{
+    struct house house;
+    house_open(&house, HOUSE_POSTGRES);
+    struct engine *other = open_node(&house);
+    struct engine_command taken = house_claim("b");
+    static struct engine_command commands[3];
+    const char *keys[] = {"a", "b", "c"};
+    int answered = 0;
+    taken.ledger.lease_us = WHEN_HOUR;
+    run_on(other, &house, &taken);
+    for (int i = 0; i < 3; i++) {
+        commands[i] = house_claim(keys[i]);
+        prepare(&house, &commands[i], &answered);
+    }
+    engine_step(house.engine, chain(commands, 3));
+    CHECK_INT(answered, 3);
+    for (int i = 0; i < 3; i++) {
+        CHECK_INT(commands[i].answer.verdict, i == 1 ? VERDICT_IN_PROGRESS : VERDICT_PROCEED);
+        CHECK_INT(commands[i].answer.fence, 1);
+    }
+    check_chain(&house);
+    engine_close(other);
+    house_close(&house);
+}
+
 /* ---- when the storage fails ---- */
 
 TEST_BOTH(a_commit_whose_reply_was_lost_is_found_to_have_happened)

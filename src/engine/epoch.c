@@ -6,9 +6,11 @@
 #include "base/log.h"
 #include "engine/engine_own.h"
 
+#define TEXT_SIZE sizeof((struct why *)0)->text
+
 struct epoch_facts {
     int64_t epoch, timeline, synchronous;
-    char quarantine[sizeof((struct why *)0)->text];
+    char quarantine[TEXT_SIZE];
     int64_t since_us;
 };
 
@@ -16,33 +18,40 @@ static enum status take_text(void *ctx, const void *row, struct why *why)
 {
     (void)why;
     const struct r_meta_get *got = row;
-    snprintf(ctx, sizeof((struct why *)0)->text, "%.*s", BYTES_ARG(got->value));
+    snprintf(ctx, TEXT_SIZE, "%.*s", BYTES_ARG(got->value));
     return OK;
 }
 
-static enum status read_text(struct store *store, const char *name, char *ret_text, struct why *why)
+static enum status take_timeline(void *ctx, const void *row, struct why *why)
 {
-    ret_text[0] = '\0';
-    struct q_meta_get get = {bytes_of(name)};
-    return store_run(store, &META_GET, &get, 1, take_text, ret_text, NULL, why);
+    (void)why;
+    *(struct r_timeline_get *)ctx = *(const struct r_timeline_get *)row;
+    return OK;
 }
 
-static enum status read_number(struct store *store, const char *name, int64_t *ret_number, struct why *why)
+static int64_t number_of(const char *text)
 {
-    char text[sizeof((struct why *)0)->text];
-    TRY(read_text(store, name, text, why));
     int64_t number = 0;
-    *ret_number = bytes_to_i64(bytes_of(text), &number) ? number : 0;
-    return OK;
+    return bytes_to_i64(bytes_of(text), &number) ? number : 0;
 }
 
-static enum status read_facts(struct store *store, struct epoch_facts *facts, struct why *why)
+/* What was written down, and how the database is now; in one round trip where it takes several at once. */
+static enum status read_facts(struct store *store, struct epoch_facts *facts, struct r_timeline_get *current, struct why *why)
 {
-    TRY(read_number(store, "epoch", &facts->epoch, why));
-    TRY(read_number(store, "timeline", &facts->timeline, why));
-    TRY(read_number(store, "synchronous", &facts->synchronous, why));
-    TRY(read_number(store, "quarantine_since", &facts->since_us, why));
-    return read_text(store, "quarantine", facts->quarantine, why);
+    static const char *const names[] = {"epoch", "timeline", "synchronous", "quarantine_since", "quarantine"};
+    char texts[sizeof names / sizeof *names][TEXT_SIZE] = {{0}};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        struct q_meta_get get = {bytes_of(names[i])};
+        TRY(store_queue(store, &META_GET, &get, 1, take_text, texts[i], why));
+    }
+    TRY(store_queue(store, &TIMELINE_GET, NULL, 0, take_timeline, current, why));
+    TRY(store_flush(store, why));
+    *facts = (struct epoch_facts){.epoch = number_of(texts[0]),
+                                  .timeline = number_of(texts[1]),
+                                  .synchronous = number_of(texts[2]),
+                                  .since_us = number_of(texts[3])};
+    memcpy(facts->quarantine, texts[4], TEXT_SIZE);
+    return OK;
 }
 
 static enum status write_text(struct store *store, const char *name, const char *text, struct why *why)
@@ -65,13 +74,6 @@ static enum status write_facts(struct store *store, const struct epoch_facts *fa
     TRY(write_number(store, "synchronous", facts->synchronous, why));
     TRY(write_number(store, "quarantine_since", facts->since_us, why));
     return write_text(store, "quarantine", facts->quarantine, why);
-}
-
-static enum status take_timeline(void *ctx, const void *row, struct why *why)
-{
-    (void)why;
-    *(struct r_timeline_get *)ctx = *(const struct r_timeline_get *)row;
-    return OK;
 }
 
 /* The row that says so in the audit, in the same transaction. */
@@ -110,8 +112,7 @@ static enum status check_in_transaction(struct engine *engine, bool own_loss, bo
 {
     struct epoch_facts facts = {0};
     struct r_timeline_get current = {0, 1};
-    TRY(read_facts(engine->store, &facts, why));
-    TRY(store_run(engine->store, &TIMELINE_GET, NULL, 0, take_timeline, &current, NULL, why));
+    TRY(read_facts(engine->store, &facts, &current, why));
     bool born = facts.epoch == 0, promoted = !born && facts.timeline != 0 && current.timeline != facts.timeline;
     bool known = facts.quarantine[0] != '\0' && !promoted; /* another node has begun it already */
     bool doubtful = (own_loss && !known) || (promoted && !facts.synchronous);
@@ -155,17 +156,32 @@ enum status epoch_check(struct engine *engine, bool own_loss, struct why *why)
     return OK;
 }
 
-/* Another node, or a person, may have changed it. */
+static enum status take_clock(void *ctx, const void *row, struct why *why)
+{
+    (void)why;
+    *(int64_t *)ctx = ((const struct r_clock_get *)row)->us;
+    return OK;
+}
+
+/* Another node, or a person, may have changed it. The server's clock is read with it: batches that are decided before they are
+ * sent go by it. */
 void epoch_refresh(struct engine *engine)
 {
     struct epoch_facts facts = {0};
     struct r_timeline_get current = {0, 1};
     struct why why;
-    if (engine->store->lost || read_facts(engine->store, &facts, &why) != OK || facts.epoch == 0)
+    int64_t clock_us = 0;
+    if (engine->store->lost)
+        return;
+    if (engine->postgres_url != NULL && store_queue(engine->store, &CLOCK_GET, NULL, 0, take_clock, &clock_us, &why) != OK)
+        return;
+    if (read_facts(engine->store, &facts, &current, &why) != OK)
+        return;
+    if (clock_us != 0)
+        atomic_store(&engine->clock_offset_us, clock_us - engine->env->boot_us(engine->env));
+    if (facts.epoch == 0)
         return;
     epoch_take(engine, facts.epoch, facts.quarantine, facts.since_us);
-    if (store_run(engine->store, &TIMELINE_GET, NULL, 0, take_timeline, &current, NULL, &why) != OK)
-        return;
     if (current.synchronous != facts.synchronous && epoch_check(engine, false, &why) != OK)
         LOG(LOG_WARN, "the standby's mode could not be noted", LOG_CSTR("why", why.text));
 }
@@ -183,8 +199,9 @@ bool engine_quarantine(struct engine *engine, int64_t *ret_epoch, int64_t *ret_s
 
 enum status quarantine_lift(struct store *store, struct why *why)
 {
-    char text[sizeof((struct why *)0)->text];
-    TRY(read_text(store, "quarantine", text, why));
+    char text[TEXT_SIZE] = "";
+    struct q_meta_get get = {BYTES("quarantine")};
+    TRY(store_run(store, &META_GET, &get, 1, take_text, text, NULL, why));
     if (text[0] == '\0')
         return why_set(why, NOTHING, "there is no quarantine");
     return write_text(store, "quarantine", "", why);

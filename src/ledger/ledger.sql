@@ -22,24 +22,31 @@ SELECT {intent} FROM intent WHERE id = ANY(:id::bigint[])
 -- sqlite:
 SELECT {intent} FROM intent WHERE h = :h OR id = :id
 -- postgres arrays:
-SELECT {intent} FROM intent WHERE h = ANY(:h::bytea[]) OR id = ANY(:id::bigint[]) ORDER BY id FOR UPDATE
+SELECT {intent} FROM intent WHERE id = ANY(ARRAY(SELECT id FROM intent WHERE h = ANY(:h::bytea[]) UNION ALL SELECT unnest(:id::bigint[])))
+ORDER BY id FOR UPDATE
+
+-- PostgreSQL: the intents are still as this node left them, and are held until the transaction ends; or else it fails, with a sentence that is not a number.
+-- query intent_hold(id i, decision i)
+-- sqlite:
+SELECT 1 FROM intent WHERE id = :id AND decision = :decision
+-- postgres arrays:
+SELECT CASE WHEN count(*) = cardinality(:id::bigint[]) THEN 1 ELSE ('changed by another node, left are ' || count(*))::bigint END
+FROM (SELECT id, decision FROM intent WHERE id = ANY(:id::bigint[]) ORDER BY id FOR UPDATE) AS held
+WHERE decision = (:decision::bigint[])[array_position(:id::bigint[], id)]
 
 -- On PostgreSQL another node may have been first: that is a conflict, and the batch is decided anew.
 -- query intent_add(intent)
 -- sqlite:
 INSERT INTO intent ({intent}) VALUES ({:intent})
 -- postgres arrays:
-INSERT INTO intent ({intent}) SELECT * FROM unnest({intent[]})
+INSERT INTO intent ({intent}) SELECT {intent[i]} FROM generate_series(1, cardinality(:id::bigint[])) AS i
 
 -- query intent_change(intent_change)
 -- sqlite:
 UPDATE intent SET {intent_change=} WHERE id = :id
 -- postgres arrays:
-UPDATE intent SET state = u.state, fence = u.fence, attempts = u.attempts, attempts_max = u.attempts_max, lease_us = u.lease_us,
-lease_until = u.lease_until, two_phase = u.two_phase, shadow = u.shadow, capability = u.capability, on_unknown = u.on_unknown,
-window_us = u.window_us, keep_us = u.keep_us, tombstone_us = u.tombstone_us, run = u.run, thread = u.thread, action = u.action,
-result = u.result, error = u.error, first_sent = u.first_sent, first_sent_run = u.first_sent_run, ambiguous = u.ambiguous, epoch = u.epoch, decision = u.decision, settled = u.settled, expires = u.expires
-FROM unnest({intent_change[]}) AS u({intent_change}) WHERE intent.id = u.id
+UPDATE intent SET ({intent_change}) = (SELECT {intent_change[i]} FROM (SELECT array_position(:id::bigint[], intent.id) AS i OFFSET 0) AS at)
+WHERE id = ANY(:id::bigint[])
 
 -- query intent_drop(id i)
 -- sqlite:
@@ -80,7 +87,7 @@ SELECT {intent} FROM intent WHERE space = :space AND workflow = :workflow AND st
 -- sqlite:
 INSERT INTO body (id, bytes) VALUES (:id, :bytes)
 -- postgres arrays:
-INSERT INTO body (id, bytes) SELECT * FROM unnest(:id::bigint[], :bytes::bytea[])
+INSERT INTO body (id, bytes) SELECT (:id::bigint[])[i], (:bytes::bytea[])[i] FROM generate_series(1, cardinality(:id::bigint[])) AS i
 
 -- query body_get(id i) -> id i, bytes b
 -- sqlite:
@@ -99,6 +106,13 @@ DELETE FROM body WHERE id = ANY(:id::bigint[])
 SELECT h, state, settled FROM tombstone WHERE h = :h
 -- postgres arrays:
 SELECT h, state, settled FROM tombstone WHERE h = ANY(:h::bytea[])
+
+-- PostgreSQL: none of them is buried, or else it fails in the same way.
+-- query tombstone_none(h b)
+-- sqlite:
+SELECT 1 FROM tombstone WHERE h = :h
+-- postgres arrays:
+SELECT CASE WHEN count(*) = 0 THEN 1 ELSE ('buried are ' || count(*))::bigint END FROM tombstone WHERE h = ANY(:h::bytea[])
 
 -- query tombstone_add(h b, state i, settled i, expires i)
 -- sqlite:

@@ -32,7 +32,6 @@ static enum status fault_begin(struct store *store, struct why *why)
     if (strikes(self->fault, false))
         return strike(self->fault, why);
     enum status status = store_begin(self->inner, why);
-    store->clock_us = self->inner->clock_us;
     store->lost = self->inner->lost;
     return status;
 }
@@ -62,6 +61,29 @@ static enum status fault_run(struct store *store, const struct query *query, con
     if (strikes(self->fault, false))
         return strike(self->fault, why);
     enum status status = self->inner->ops->run(self->inner, query, params, count, on_row, ctx, ret_changed, why);
+    store->clock_us = self->inner->clock_us;
+    store->lost = self->inner->lost;
+    return status;
+}
+
+static enum status fault_queue(struct store *store, const struct query *query, const void *params, size_t count,
+                               store_row_fn *on_row, void *ctx, struct why *why)
+{
+    struct fault_store *self = of(store);
+    if (strikes(self->fault, false))
+        return strike(self->fault, why);
+    enum status status = store_queue(self->inner, query, params, count, on_row, ctx, why);
+    store->lost = self->inner->lost;
+    return status;
+}
+
+static enum status fault_flush(struct store *store, struct why *why)
+{
+    struct fault_store *self = of(store);
+    if (strikes(self->fault, false))
+        return strike(self->fault, why);
+    enum status status = store_flush(self->inner, why);
+    store->clock_us = self->inner->clock_us;
     store->lost = self->inner->lost;
     return status;
 }
@@ -78,7 +100,7 @@ static void fault_close(struct store *store)
 }
 
 static const struct store_ops fault_ops = {
-    fault_begin, fault_commit, fault_rollback, fault_run, fault_script, fault_close,
+    fault_begin, fault_commit, fault_rollback, fault_run, fault_script, fault_close, fault_queue, fault_flush,
 };
 
 struct store *store_wrap_fault(struct store *inner, struct store_fault *fault)

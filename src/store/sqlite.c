@@ -226,7 +226,7 @@ static void sqlite_close(struct store *store)
 }
 
 static const struct store_ops sqlite_ops = {
-    sqlite_begin, sqlite_commit, sqlite_rollback, sqlite_run, sqlite_script, sqlite_close,
+    sqlite_begin, sqlite_commit, sqlite_rollback, sqlite_run, sqlite_script, sqlite_close, NULL, NULL,
 };
 
 /* ---- opening ---- */

@@ -28,17 +28,41 @@ void store_rollback(struct store *store)
     store->in_transaction = false;
 }
 
-enum status store_run(struct store *store, const struct query *query, const void *params, size_t count, store_row_fn *on_row,
-                      void *ctx, int64_t *ret_changed, struct why *why)
+static enum status run_now(struct store *store, const struct query *query, const void *params, size_t count, store_row_fn *on_row,
+                           void *ctx, int64_t *ret_changed, struct why *why)
 {
-    if (query->param_count > 0 && count == 0)
-        return OK;
-    ASSERT((query->param_count == 0) == (params == NULL));
     int64_t changed = 0;
     TRY(store->ops->run(store, query, params, query->param_count == 0 ? 1 : count, on_row, ctx, &changed, why));
     if (ret_changed != NULL)
         *ret_changed = changed;
     return OK;
+}
+
+enum status store_queue(struct store *store, const struct query *query, const void *params, size_t count, store_row_fn *on_row,
+                        void *ctx, struct why *why)
+{
+    if (query->param_count > 0 && count == 0)
+        return OK;
+    ASSERT((query->param_count == 0) == (params == NULL));
+    if (store->ops->queue == NULL)
+        return run_now(store, query, params, count, on_row, ctx, NULL, why);
+    return store->ops->queue(store, query, params, query->param_count == 0 ? 1 : count, on_row, ctx, why);
+}
+
+enum status store_flush(struct store *store, struct why *why)
+{
+    return store->ops->flush != NULL ? store->ops->flush(store, why) : OK;
+}
+
+enum status store_run(struct store *store, const struct query *query, const void *params, size_t count, store_row_fn *on_row,
+                      void *ctx, int64_t *ret_changed, struct why *why)
+{
+    if (on_row == NULL && ret_changed == NULL && store->in_transaction)
+        return store_queue(store, query, params, count, NULL, NULL, why);
+    if (query->param_count > 0 && count == 0)
+        return OK;
+    ASSERT((query->param_count == 0) == (params == NULL));
+    return run_now(store, query, params, count, on_row, ctx, ret_changed, why);
 }
 
 enum status store_script(struct store *store, const char *text, struct why *why)
@@ -82,7 +106,7 @@ static enum status none_script(struct store *store, const char *text, struct why
 
 struct store *store_none(void)
 {
-    static const struct store_ops ops = {none_act, none_act, none_drop, none_run, none_script, none_drop};
+    static const struct store_ops ops = {none_act, none_act, none_drop, none_run, none_script, none_drop, NULL, none_act};
     static struct store none = {.ops = &ops, .kind = STORE_POSTGRES, .lost = true};
     return &none;
 }

@@ -9,6 +9,10 @@
  * Promises: COMMIT returned OK ⇒ durable (SQLite: WAL and synchronous=FULL; PostgreSQL: synchronous_commit=on). UNKNOWN ⇒ the
  * COMMIT may have happened. A failed fsync stops the process: what the kernel still holds cannot be trusted. A connection belongs
  * to one thread at a time.
+ *
+ * Inside a transaction a database may queue statements that nobody needs the answer of (PostgreSQL does, to save round trips):
+ * later statements see what they did, and when one fails, the next statement that has rows, store_flush() or store_commit() says
+ * so. Nothing is committed then.
  */
 #ifndef SEMEL_STORE_STORE_H
 #define SEMEL_STORE_STORE_H
@@ -44,7 +48,6 @@ typedef enum status store_row_fn(void *ctx, const void *row, struct why *why);
 struct store;
 
 struct store_ops {
-    /* Starts a write transaction and reads the database's clock where it has one. */
     enum status (*begin)(struct store *store, struct why *why);
     enum status (*commit)(struct store *store, struct why *why);
     void (*rollback)(struct store *store);
@@ -53,13 +56,17 @@ struct store_ops {
     /* Runs a text of several statements: migrations. Inside a transaction. */
     enum status (*script)(struct store *store, const char *text, struct why *why);
     void (*close)(struct store *store);
+    /* NULL where every statement is run at once. */
+    enum status (*queue)(struct store *store, const struct query *query, const void *params, size_t count, store_row_fn *on_row,
+                         void *ctx, struct why *why);
+    enum status (*flush)(struct store *store, struct why *why);
 };
 
 struct store {
     const struct store_ops *ops;
     enum store_kind kind;
     bool in_transaction;
-    int64_t clock_us; /* PostgreSQL: the server's clock at the last begin; 0 where there is none */
+    int64_t clock_us; /* PostgreSQL: the server's clock, read with the first answer of each transaction; 0 where there is none */
     bool lost;        /* the connection is gone; close it and open another */
 };
 
@@ -101,6 +108,12 @@ void store_rollback(struct store *store);
  * may be NULL. */
 CHECKED enum status store_run(struct store *store, const struct query *query, const void *params, size_t count,
                               store_row_fn *on_row, void *ctx, int64_t *ret_changed, struct why *why);
+
+/* Runs it now or, together with what follows, at the latest in store_flush(): until then `ctx` has to live. `params` may go at
+ * once. */
+CHECKED enum status store_queue(struct store *store, const struct query *query, const void *params, size_t count,
+                                store_row_fn *on_row, void *ctx, struct why *why);
+CHECKED enum status store_flush(struct store *store, struct why *why);
 
 CHECKED enum status store_script(struct store *store, const char *text, struct why *why);
 void store_close(struct store *store);

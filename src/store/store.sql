@@ -15,3 +15,28 @@ SELECT ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::bi
 
 -- query schema_version_get() -> value b
 SELECT value FROM meta WHERE name = 'schema'
+
+
+-- What PostgreSQL begins and ends a transaction with, sent with the statements between.
+-- query transaction_begin()
+BEGIN
+
+-- query transaction_commit()
+COMMIT
+
+-- query transaction_rollback()
+ROLLBACK
+
+-- The database's own clock, which all nodes share. SQLite has none.
+-- query clock_get() -> us i
+-- sqlite:
+SELECT 0
+-- postgres:
+SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
+
+-- A writer's lane on PostgreSQL, for as long as the connection lives. SQLite has one writer.
+-- query lane_lock(class i, lane i) -> locked i
+-- sqlite:
+SELECT :class > 0 AND :lane >= 0
+-- postgres:
+SELECT pg_try_advisory_lock(:class::bigint::int, :lane::bigint::int)::int::bigint

@@ -101,8 +101,9 @@ TEST_BOTH(a_broken_rule_is_a_conflict_and_the_connection_stays_usable)
     struct why why;
     const struct q_body_add add = {7, BYTES("x")};
     CHECK(store_begin(store, &why) == OK);
+    int64_t changed;
     CHECK(store_run(store, &BODY_ADD, &add, 1, NULL, NULL, NULL, &why) == OK);
-    CHECK_INT(store_run(store, &BODY_ADD, &add, 1, NULL, NULL, NULL, &why), CONFLICT);
+    CHECK_INT(store_run(store, &BODY_ADD, &add, 1, NULL, NULL, &changed, &why), CONFLICT);
     store_rollback(store);
     CHECK(store_begin(store, &why) == OK);
     CHECK(store_run(store, &BODY_ADD, &add, 1, NULL, NULL, NULL, &why) == OK);

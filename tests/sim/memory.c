@@ -460,7 +460,7 @@ static void memory_close(struct store *store)
 }
 
 static const struct store_ops memory_ops = {
-    memory_begin, memory_commit, memory_rollback, memory_run, memory_script, memory_close,
+    memory_begin, memory_commit, memory_rollback, memory_run, memory_script, memory_close, NULL, NULL,
 };
 
 /* The arrays are large and mostly untouched: one block serves all histories. */
