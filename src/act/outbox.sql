@@ -7,7 +7,7 @@
 -- sqlite:
 INSERT INTO outbox ({outbox}) VALUES ({:outbox})
 -- postgres arrays:
-INSERT INTO outbox ({outbox}) SELECT * FROM unnest({outbox[]})
+INSERT INTO outbox ({outbox}) SELECT {outbox[i]} FROM generate_series(1, cardinality(:intent::bigint[])) AS i
 
 -- What is due at one destination, oldest first. In a line only the first that is not finished may go.
 -- query outbox_due(destination t, priority i, now i, most i) -> effect
