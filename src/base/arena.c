@@ -65,6 +65,8 @@ void *arena_alloc(struct arena *arena, size_t size)
     if (size == 0 || size > left)
         return fail(arena);
     struct arena_block *block = arena->current;
+    while (block != NULL && size > block->size - block->used && block->next != NULL)
+        block = arena->current = block->next; /* kept from before, and empty */
     if (block == NULL || size > block->size - block->used)
         block = add_block(arena, size);
     if (block == NULL)
@@ -122,10 +124,14 @@ static void free_blocks(struct arena_block *block)
 
 void arena_clear(struct arena *arena)
 {
-    if (arena->first != NULL) {
-        free_blocks(arena->first->next);
-        arena->first->next = NULL;
-        arena->first->used = 0;
+    size_t kept = 0;
+    for (struct arena_block *block = arena->first; block != NULL; block = block->next) {
+        block->used = 0;
+        kept += block->size;
+        if (block->next == NULL || kept + block->next->size <= arena->kept_max)
+            continue;
+        free_blocks(block->next);
+        block->next = NULL;
     }
     arena->current = arena->first;
     arena->used_total = 0;
@@ -135,5 +141,7 @@ void arena_clear(struct arena *arena)
 void arena_release(struct arena *arena)
 {
     free_blocks(arena->first);
+    size_t kept_max = arena->kept_max;
     arena_init(arena, arena->size_max);
+    arena->kept_max = kept_max;
 }
