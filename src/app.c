@@ -279,6 +279,17 @@ static enum status open_data(struct app *app, struct why *why)
     return load_access(app, why);
 }
 
+/* What the requests of one turn of the loop want written, together. */
+static void between_turns(void *api)
+{
+    engine_turn(((struct api *)api)->engine);
+}
+
+static void stand_in(void *server)
+{
+    http_server_stand_in(server);
+}
+
 static enum status open_http(struct app *app, struct why *why)
 {
     struct http_server_config config = {
@@ -288,10 +299,12 @@ static enum status open_http(struct app *app, struct why *why)
         .limits = http_limits_default,
         .handle = api_handle,
         .refuse = api_refuse,
+        .between = between_turns,
         .user = &app->api,
     };
     TRY(http_server_open(&config, &app->api.server, why));
     http_server_every(app->api.server, REFRESH_EVERY_US, api_refresh, &app->api);
+    engine_stand_in(app->engine, stand_in, app->api.server);
     return OK;
 }
 

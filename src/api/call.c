@@ -72,7 +72,7 @@ void call_submit(struct call *call, void (*finish)(struct call *call))
     call->command.done = command_done;
     call->command.arena = call->request->arena;
     call->command.gone = &call->request->gone;
-    engine_submit(call->api->engine, &call->command);
+    engine_queue(call->api->engine, &call->command);
 }
 
 static void read_done(struct engine_read *read)

@@ -171,7 +171,7 @@ static bool fill_order(struct call *call, struct effect_state *state, const stru
     submit->window_us = rules->window_us;
     submit->capability = rules->capability;
     submit->on_unknown = destination->on_unknown;
-    submit->two_phase = false; /* it counts as sent from the moment it is taken */
+    submit->two_phase = false;        /* it counts as sent from the moment it is taken */
     submit->attempts_max = INT32_MAX; /* the outbox counts its tries */
     return true;
 }

@@ -455,7 +455,7 @@ static bool prepare(struct forward *forward)
     claim->window_us = forward->rules->window_us;
     claim->capability = forward->rules->capability;
     claim->on_unknown = destination->on_unknown;
-    claim->two_phase = false; /* it counts as sent from the moment it is taken */
+    claim->two_phase = false;        /* it counts as sent from the moment it is taken */
     claim->attempts_max = INT32_MAX; /* its caller decides how often */
     *row = (struct row_outbox){
         .space = call->space,

@@ -1,4 +1,5 @@
-/* metrics: figures in the Prometheus text format. What is in the database is asked for; when it does not answer, the rest is still told. */
+/* metrics: figures in the Prometheus text format. What is in the database is asked for; when it does not answer, the rest is
+ * still told. */
 #include "api/api.h"
 #include "base/version.h"
 
@@ -51,23 +52,26 @@ static void write_engine(struct buf *out, const struct engine_counts *counts)
 static void write_outcomes(void *ctx, const struct act_figures *figures)
 {
     for (size_t i = 0; i <= OUTCOME_UNKNOWN; i++)
-        buf_printf(ctx, "semel_effects_total{destination=\"%.*s\",outcome=\"%s\"} %llu\n", BYTES_ARG(figures->destination), outcome_names[i],
-                   (unsigned long long)figures->outcomes[i]);
+        buf_printf(ctx, "semel_effects_total{destination=\"%.*s\",outcome=\"%s\"} %llu\n", BYTES_ARG(figures->destination),
+                   outcome_names[i], (unsigned long long)figures->outcomes[i]);
 }
 
 static void write_probes(void *ctx, const struct act_figures *figures)
 {
-    buf_printf(ctx, "semel_effect_probes_total{destination=\"%.*s\"} %llu\n", BYTES_ARG(figures->destination), (unsigned long long)figures->probes);
+    buf_printf(ctx, "semel_effect_probes_total{destination=\"%.*s\"} %llu\n", BYTES_ARG(figures->destination),
+               (unsigned long long)figures->probes);
 }
 
 static void write_running(void *ctx, const struct act_figures *figures)
 {
-    buf_printf(ctx, "semel_effects_running{destination=\"%.*s\"} %lld\n", BYTES_ARG(figures->destination), (long long)figures->running);
+    buf_printf(ctx, "semel_effects_running{destination=\"%.*s\"} %lld\n", BYTES_ARG(figures->destination),
+               (long long)figures->running);
 }
 
 static void write_breaker(void *ctx, const struct act_figures *figures)
 {
-    buf_printf(ctx, "semel_destination_paused{destination=\"%.*s\"} %d\n", BYTES_ARG(figures->destination), figures->breaker_open);
+    buf_printf(ctx, "semel_destination_paused{destination=\"%.*s\"} %d\n", BYTES_ARG(figures->destination),
+               figures->breaker_open);
 }
 
 static void write_effects(struct buf *out, struct act *act)
@@ -94,7 +98,8 @@ static enum status take_depth(void *ctx, const void *at, struct why *why)
     (void)why;
     struct stored_figures *figures = ctx;
     const struct r_outbox_depth *row = at;
-    buf_printf(&figures->depth, "semel_outbox_depth{destination=\"%.*s\"} %lld\n", BYTES_ARG(row->destination), (long long)row->open);
+    buf_printf(&figures->depth, "semel_outbox_depth{destination=\"%.*s\"} %lld\n", BYTES_ARG(row->destination),
+               (long long)row->open);
     buf_printf(&figures->waiting, "semel_outbox_waiting_for_person{destination=\"%.*s\"} %lld\n", BYTES_ARG(row->destination),
                (long long)row->waiting);
     int64_t age_us = row->oldest > 0 && figures->now_us > row->oldest ? figures->now_us - row->oldest : 0;

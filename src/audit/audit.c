@@ -4,7 +4,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define VERIFY_PAGE 1000
+#include "audit/results.h"
+
+#define VERIFY_PAGE RESULTS_MAX
 
 void audit_batch_init(struct audit_batch *batch, struct arena *arena)
 {
@@ -111,6 +113,7 @@ struct walk {
     struct audit_chain chain;
     int64_t last_id;
     size_t page;
+    struct results *results;
 };
 
 static enum status bad(struct walk *walk, int64_t id, const char *what)
@@ -126,7 +129,6 @@ static enum status bad(struct walk *walk, int64_t id, const char *what)
 
 static enum status verify_row(void *ctx, const void *at, struct why *why)
 {
-    (void)why;
     struct walk *walk = ctx;
     const struct row_decision *row = at;
     walk->page++;
@@ -141,16 +143,26 @@ static enum status verify_row(void *ctx, const void *at, struct why *why)
         return bad(walk, row->id, "its contents do not match its hash");
     walk->chain.seq = row->seq;
     walk->chain.hash = hash;
-    return OK;
+    return results_note(walk->results, row, why);
 }
 
-static enum status verify_lane(struct store *store, const struct r_lane_list *lane, struct audit_verified *ret, struct why *why)
+static enum status verify_results(struct store *store, struct walk *walk, struct why *why)
 {
-    struct walk walk = {.ret = ret, .chain = {.lane = (uint32_t)lane->lane}};
+    int64_t bad_id;
+    const char *what = "";
+    TRY(results_check(store, walk->results, &bad_id, &what, why));
+    return bad_id != 0 ? bad(walk, bad_id, what) : OK;
+}
+
+static enum status verify_lane(struct store *store, const struct r_lane_list *lane, struct results *results,
+                               struct audit_verified *ret, struct why *why)
+{
+    struct walk walk = {.ret = ret, .chain = {.lane = (uint32_t)lane->lane}, .results = results};
     do {
         walk.page = 0;
         struct q_decision_chain page = {lane->lane, walk.last_id, VERIFY_PAGE};
         TRY(store_run(store, &DECISION_CHAIN, &page, 1, verify_row, &walk, NULL, why));
+        TRY(verify_results(store, &walk, why));
     } while (walk.page == VERIFY_PAGE && ret->bad_id == 0);
     if (ret->bad_id == 0 && (walk.chain.seq != lane->seq || !hash_equal(hash_bytes(&walk.chain.hash), lane->hash)))
         return bad(&walk, walk.last_id != 0 ? walk.last_id : 1, "the end of the chain is missing or changed");
@@ -161,6 +173,7 @@ struct lanes {
     struct r_lane_list at[ID_LANES];
     struct hash hashes[ID_LANES];
     size_t count;
+    struct results results;
 };
 
 static enum status read_lane(void *ctx, const void *row, struct why *why)
@@ -184,7 +197,7 @@ enum status audit_verify(struct store *store, struct audit_verified *ret, struct
         return why_set(why, FULL, "no memory to verify the audit");
     enum status status = store_run(store, &LANE_LIST, NULL, 0, read_lane, lanes, NULL, why);
     for (size_t i = 0; status == OK && i < lanes->count && ret->bad_id == 0; i++, ret->lanes++)
-        status = verify_lane(store, &lanes->at[i], ret, why);
+        status = verify_lane(store, &lanes->at[i], &lanes->results, ret, why);
     free(lanes);
     return status;
 }

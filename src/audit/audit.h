@@ -6,7 +6,7 @@
  * Rows form a hash chain per lane. A lane is one writer: SQLite has lane 0, each PostgreSQL connection that writes has its own,
  * so that nodes do not wait for each other. hash = SHA-256(previous hash, numbers, texts), each part preceded by its length; the
  * tail of the chain is kept in `lane`. Changing, removing or reordering a row breaks every hash behind it; cutting the end off
- * disagrees with `lane`.
+ * disagrees with `lane`. The row that confirms an intent has the hash of its result, so that the chain covers the result too.
  *
  * Duplicates that were answered without a transition (replays, refusals) are counted and written in bundles: one row per intent,
  * kind and actor with a count, at the latest a moment later. A crash may lose the counts of that moment, never a transition.
@@ -52,13 +52,17 @@ CHECKED enum status audit_save(struct store *store, const struct audit_batch *ba
 CHECKED enum status audit_chain_load(struct store *store, uint32_t lane, struct audit_chain *ret_chain, int64_t *ret_last_id,
                                      struct why *why);
 
+/* The member of a confirming row's detail that is no column of the intent: the SHA-256 of the result, in hex. */
+#define AUDIT_RESULT_HASH BYTES("result_sha256")
+
 struct audit_verified {
     int64_t lanes, rows;
     int64_t bad_id; /* the first row that does not fit, 0 when all do */
     char bad[160];  /* what is wrong with it */
 };
 
-/* Walks every chain. OK also when a row is bad (`ret->bad_id`, `ret->bad`); an error only when it could not be read. */
+/* Walks every chain, and compares the results with what the rows say of them. OK also when a row is bad (`ret->bad_id`,
+ * `ret->bad`); an error only when it could not be read. */
 CHECKED enum status audit_verify(struct store *store, struct audit_verified *ret, struct why *why);
 
 #endif

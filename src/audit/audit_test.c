@@ -1,5 +1,6 @@
 #include "audit/audit.h"
 
+#include "base/when.h"
 #include "check.h"
 #include "house.h"
 
@@ -55,6 +56,10 @@ TEST_BOTH(a_changed_removed_or_cut_row_is_named)
         "UPDATE decision SET detail = replace(detail, 'k1', 'k9') WHERE seq = 3",
         "UPDATE decision SET fence = fence + 1 WHERE seq = 5",
         "UPDATE decision SET at = at + 1 WHERE seq = 1",
+        "UPDATE body SET bytes = '{\"ok\":false}' WHERE id = (SELECT body FROM decision WHERE seq = 4)",
+        "UPDATE body SET bytes = '' WHERE id = (SELECT body FROM decision WHERE seq = 10)",
+        "DELETE FROM body WHERE id = (SELECT body FROM decision WHERE seq = 6)",
+        "UPDATE decision SET detail = replace(detail, 'result_sha256', 'result_sha_256') WHERE seq = 4",
         "DELETE FROM decision WHERE seq = 4",
         "DELETE FROM decision WHERE seq = 10",
         "DELETE FROM decision WHERE seq >= 6",
@@ -72,4 +77,22 @@ TEST_BOTH(a_changed_removed_or_cut_row_is_named)
         CHECK(strstr(verified.bad, "dec_") != NULL);
         house_close(&house);
     }
+}
+
+/* With its time to be kept, an intent's result goes too; the row that named it stays, and that is no damage. */
+TEST(a_result_that_expired_with_its_intent_is_not_missed)
+{
+    struct house house;
+    house_open(&house, HOUSE_SQLITE);
+    struct engine_command command = house_claim("k");
+    command.ledger.keep_us = WHEN_MINUTE;
+    house_run(&house, &command);
+    struct engine_command confirm = house_say(OP_CONFIRM, &command);
+    house_run(&house, &confirm);
+    house_advance(&house, 2 * WHEN_MINUTE);
+    engine_step(house.engine, NULL);
+    house_run(&house, &command);
+    CHECK_INT(command.answer.verdict, VERDICT_EXPIRED);
+    CHECK_INT(verify(&house).bad_id, 0);
+    house_close(&house);
 }

@@ -65,6 +65,8 @@ void *arena_alloc(struct arena *arena, size_t size)
     if (size == 0 || size > left)
         return fail(arena);
     struct arena_block *block = arena->current;
+    while (block != NULL && size > block->size - block->used && block->next != NULL)
+        block = arena->current = block->next; /* kept from before, and empty */
     if (block == NULL || size > block->size - block->used)
         block = add_block(arena, size);
     if (block == NULL)
@@ -124,12 +126,16 @@ static void free_blocks(const struct arena *arena, struct arena_block *block)
 
 void arena_clear(struct arena *arena)
 {
-    if (arena->first != NULL) {
-        free_blocks(arena, arena->first->next);
+    size_t kept = 0;
+    for (struct arena_block *block = arena->first; block != NULL; block = block->next) {
         if (arena->wipe)
-            explicit_bzero(arena->first->at, arena->first->used);
-        arena->first->next = NULL;
-        arena->first->used = 0;
+            explicit_bzero(block->at, block->used);
+        block->used = 0;
+        kept += block->size;
+        if (block->next == NULL || kept + block->next->size <= arena->kept_max)
+            continue;
+        free_blocks(arena, block->next);
+        block->next = NULL;
     }
     arena->current = arena->first;
     arena->used_total = 0;
@@ -138,8 +144,9 @@ void arena_clear(struct arena *arena)
 
 void arena_release(struct arena *arena)
 {
-    bool wipe = arena->wipe;
+    struct arena old = *arena;
     free_blocks(arena, arena->first);
-    arena_init(arena, arena->size_max);
-    arena->wipe = wipe;
+    arena_init(arena, old.size_max);
+    arena->kept_max = old.kept_max;
+    arena->wipe = old.wipe;
 }

@@ -14,6 +14,7 @@ struct arena {
     struct arena_block *current;
     size_t used_total; /* bytes handed out since the last clear */
     size_t size_max;   /* the most it may hand out */
+    size_t kept_max;   /* blocks of so much together survive a clear; the first always does */
     bool failed;
     bool wipe; /* set after arena_init: what is forgotten is zeroed, because it may hold secrets */
 };
@@ -33,7 +34,7 @@ struct bytes arena_dup(struct arena *arena, struct bytes from);
 /* printf into the arena; `.at == NULL` on failure. */
 struct bytes arena_printf(struct arena *arena, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Forgets everything, keeps the first block for the next use. */
+/* Forgets everything, keeps the first block and what `kept_max` allows for the next use. */
 void arena_clear(struct arena *arena);
 
 /* Gives all memory back. */

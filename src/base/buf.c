@@ -1,6 +1,5 @@
 #include "base/buf.h"
 
-#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -69,23 +68,28 @@ void buf_add_cstr(struct buf *buf, const char *cstr)
     buf_add(buf, bytes_of(cstr));
 }
 
-void buf_add_u64(struct buf *buf, uint64_t n)
+/* The sign and the digits go in together or not at all. */
+static void add_number(struct buf *buf, bool negative, uint64_t n)
 {
-    char digits[20];
-    size_t start = sizeof digits;
+    char text[21];
+    size_t start = sizeof text;
     do {
-        digits[--start] = (char)('0' + n % 10);
+        text[--start] = (char)('0' + n % 10);
         n /= 10;
     } while (n > 0);
-    buf_add(buf, (struct bytes){digits + start, sizeof digits - start});
+    if (negative)
+        text[--start] = '-';
+    buf_add(buf, (struct bytes){text + start, sizeof text - start});
+}
+
+void buf_add_u64(struct buf *buf, uint64_t n)
+{
+    add_number(buf, false, n);
 }
 
 void buf_add_i64(struct buf *buf, int64_t n)
 {
-    /* The sign and the digits go in together or not at all. */
-    char text[24];
-    int len = snprintf(text, sizeof text, "%" PRId64, n);
-    buf_add(buf, (struct bytes){text, (size_t)len});
+    add_number(buf, n < 0, n < 0 ? -(uint64_t)n : (uint64_t)n);
 }
 
 void buf_printf(struct buf *buf, const char *format, ...)

@@ -242,6 +242,21 @@ static int64_t next_wake(const struct engine *engine, int64_t boot_us)
     return wake > boot_us ? wake : boot_us;
 }
 
+/* Only what nobody but the caller of these commands waits for: no timers, and no tidying but the note that it is due. */
+int64_t engine_lead(struct engine *engine, struct engine_command *commands)
+{
+    run_commands(engine, commands);
+    return store_untidy(engine->store) == STORE_TIDY_NOW ? 0 : next_wake(engine, 0);
+}
+
+/* Behind the answers, and better in a quiet moment. */
+static void tidy(struct engine *engine, bool quiet)
+{
+    enum store_untidy untidy = store_untidy(engine->store);
+    if (untidy == STORE_TIDY_NOW || (untidy == STORE_TIDY_WHEN_QUIET && quiet))
+        store_tidy(engine->store);
+}
+
 int64_t engine_step(struct engine *engine, struct engine_command *commands)
 {
     run_commands(engine, commands);
@@ -254,49 +269,11 @@ int64_t engine_step(struct engine *engine, struct engine_command *commands)
             batch_run(engine, NULL, 0);
     }
     run_due_waiters(engine, engine->env->boot_us(engine->env), atomic_load(&engine->draining));
+    tidy(engine, commands == NULL);
     return next_wake(engine, engine->env->boot_us(engine->env));
 }
 
 /* ---- threads ---- */
-
-static struct timespec to_timespec(int64_t monotonic_us)
-{
-    return (struct timespec){monotonic_us / 1000000, (monotonic_us % 1000000) * 1000};
-}
-
-static struct engine_command *take_queue(struct engine *engine, int64_t wake_us, bool *ret_stop)
-{
-    pthread_mutex_lock(&engine->lock);
-    while (engine->queue_first == NULL && !engine->stopping) {
-        if (atomic_load(&engine->draining) && engine->parked_count > 0)
-            break;
-        int64_t left = wake_us - engine->env->boot_us(engine->env);
-        if (left <= 0)
-            break;
-        struct timespec now, until;
-        clock_gettime(CLOCK_MONOTONIC, &now);
-        until = to_timespec((int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000 + left);
-        pthread_cond_timedwait(&engine->wake, &engine->lock, &until);
-    }
-    struct engine_command *list = engine->queue_first;
-    engine->queue_first = NULL;
-    engine->queue_last = &engine->queue_first;
-    *ret_stop = engine->stopping;
-    pthread_mutex_unlock(&engine->lock);
-    return list;
-}
-
-static void *writer_main(void *arg)
-{
-    struct engine *engine = arg;
-    int64_t wake = 0;
-    bool stop = false;
-    while (!stop) {
-        struct engine_command *list = take_queue(engine, wake, &stop);
-        wake = engine_step(engine, list);
-    }
-    return NULL;
-}
 
 /* Whoever still waits gets the answer of this moment; what was counted is written. */
 static void finish(struct engine *engine)
@@ -309,19 +286,6 @@ static void finish(struct engine *engine)
         left = engine->suppressions.count - engine->suppressions.written;
         batch_run(engine, NULL, 0);
     }
-}
-
-void engine_submit(struct engine *engine, struct engine_command *command)
-{
-    command->next = NULL;
-    command->waited_until_us = 0;
-    pthread_mutex_lock(&engine->lock);
-    bool was_empty = engine->queue_first == NULL;
-    *engine->queue_last = command;
-    engine->queue_last = &command->next;
-    if (was_empty)
-        pthread_cond_signal(&engine->wake);
-    pthread_mutex_unlock(&engine->lock);
 }
 
 void engine_drain(struct engine *engine)
@@ -455,6 +419,7 @@ enum status engine_open(const struct engine_config *config, struct engine **ret_
     engine->people = PEOPLE_DEFAULT;
     engine->recent = engine->postgres_url != NULL ? recent_new() : NULL;
     arena_init(&engine->arena, BATCH_ARENA_MAX);
+    engine->arena.kept_max = BATCH_ARENA_KEPT;
     suppressions_init(&engine->suppressions);
     engine->queue_last = &engine->queue_first;
     engine->read_last = &engine->read_first;
@@ -520,7 +485,7 @@ void engine_submit_read(struct engine *engine, struct engine_read *read)
 
 enum status engine_start(struct engine *engine, struct why *why)
 {
-    if (pthread_create(&engine->writer, NULL, writer_main, engine) != 0 ||
+    if (pthread_create(&engine->writer, NULL, lead_writer_main, engine) != 0 ||
         pthread_create(&engine->reader, NULL, reader_main, engine) != 0)
         return why_set(why, FULL, "no thread could be started");
     engine->started = true;

@@ -4,8 +4,8 @@
  * One writer thread owns the write connection. It takes the whole queue of commands, loads what they are about, decides each
  * (ledger/), writes everything with one COMMIT and one fsync, and only then answers them all: group commit without any delay,
  * because a batch forms while the one before it is being synced. One reader thread serves lists and look-ups from its own
- * connection. Both threads are loops around step functions (engine_step), so that a simulator can run the same code in one
- * thread.
+ * connection. When there is little to do, the thread that brings the commands writes them itself, which spares two wake-ups
+ * (lead.c). Threads are loops around step functions (engine_step), so that a simulator can run the same code in one thread.
  *
  * Promises: a command is answered once. Answered OK ⇒ durable. A batch that failed changed nothing, or its answer is UNKNOWN.
  * When the disk is full, claims are refused with that reason while work already accepted is finished from the reserve; intake
@@ -26,7 +26,8 @@
 
 struct engine;
 
-/* Something to be written. The submitter owns it until engine_submit() and again when `done` is called, on the writer thread. */
+/* Something to be written. The submitter owns it until engine_submit() and again when `done` is called, on the writer thread or
+ * in engine_turn(). */
 struct engine_command {
     struct ledger_command ledger;
     /* Instead of a ledger command: writes what it likes in the batch's transaction and adds its audit rows. Runs again if the
@@ -94,6 +95,16 @@ void engine_drain(struct engine *engine);
 void engine_close(struct engine *engine);
 
 void engine_submit(struct engine *engine, struct engine_command *command);
+
+/* As engine_submit(), for the one thread that gathers commands and calls engine_turn() before it waits for more. */
+void engine_queue(struct engine *engine, struct engine_command *command);
+
+/* Hands what was queued to the writer, or does it here when that is quicker: `done` is then called on this thread. See lead.c. */
+void engine_turn(struct engine *engine);
+
+/* Before engine_start(): called on the writer thread when engine_turn() takes long, to do that thread's other work until it is
+ * back. Without it nobody does. */
+void engine_stand_in(struct engine *engine, void (*stand_in)(void *arg), void *arg);
 void engine_submit_read(struct engine *engine, struct engine_read *read);
 
 /* One turn of the writer on these commands (may be NULL), with the timers that are due; says when to come again (boot clock). */

@@ -10,6 +10,7 @@
 #define SUPPRESSED_MAX 16384
 #define SUPPRESSED_FLUSH_US INT64_C(1000000) /* their counts are written at the latest so much later */
 #define BATCH_ARENA_MAX (512u << 20)
+#define BATCH_ARENA_KEPT (2u << 20)
 
 /* A duplicate that was answered without a transition, counted until it is written. */
 struct suppressed {
@@ -66,7 +67,15 @@ struct engine {
     pthread_mutex_t lock;
     pthread_cond_t wake;
     struct engine_command *queue_first, **queue_last;
+    size_t queue_count;
+    int64_t load; /* how many there were in it lately when it was taken, on average, times LOAD_ONE */
     bool stopping, started;
+    bool stepping, leading; /* whose the writer's own is now; see lead.c, also for those below */
+    bool watching;
+    uint64_t leads, leads_seen;
+    int64_t wake_us, lead_since_us, lead_again_us, watch_until_us; /* boot clock */
+    void (*stand_in)(void *arg);
+    void *stand_in_arg;
     atomic_bool draining;
     pthread_t writer;
 
@@ -80,6 +89,11 @@ struct engine {
 /* engine.c */
 void engine_set_intake(struct engine *engine, enum engine_intake intake, const struct why *why);
 CHECKED enum status engine_connect(struct engine *engine, int lane, struct why *why);
+/* A step without timers; says when the writer is due, as engine_step(). */
+int64_t engine_lead(struct engine *engine, struct engine_command *commands);
+
+/* lead.c */
+void *lead_writer_main(void *engine);
 
 /* epoch.c */
 CHECKED enum status epoch_check(struct engine *engine, bool own_loss, struct why *why);

@@ -549,3 +549,109 @@ TEST_BOTH(in_a_storm_each_key_proceeds_once_and_the_others_get_its_result)
     CHECK_INT(storm.replayed, 15 * 50);
     house_close(&house);
 }
+
+/* ---- who does the work ---- */
+
+struct lone {
+    struct wait wait;
+    pthread_t caller, thread; /* the latter is where `done` was called */
+    atomic_bool stood_in;
+};
+
+static void note_thread(struct engine_command *command)
+{
+    struct lone *lone = command->user;
+    pthread_mutex_lock(&lone->wait.lock);
+    lone->thread = pthread_self();
+    lone->wait.done = true;
+    pthread_cond_signal(&lone->wait.wake);
+    pthread_mutex_unlock(&lone->wait.lock);
+}
+
+/* Brings it as the HTTP loop does; true when it was done on this thread. */
+static bool is_led(struct house *house, struct lone *lone, struct engine_command *command)
+{
+    lone->caller = pthread_self();
+    lone->wait.done = false;
+    command->user = lone;
+    command->done = note_thread;
+    command->arena = &house->arena;
+    engine_queue(house->engine, command);
+    engine_turn(house->engine);
+    pthread_mutex_lock(&lone->wait.lock);
+    while (!lone->wait.done)
+        pthread_cond_wait(&lone->wait.wake, &lone->wait.lock);
+    pthread_mutex_unlock(&lone->wait.lock);
+    return pthread_equal(lone->thread, lone->caller);
+}
+
+static struct lone new_lone(void)
+{
+    return (struct lone){.wait = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false}};
+}
+
+/* Sometimes the writer is at work with its timers; mostly it is not. Whoever does it, each is answered once. */
+TEST_BOTH(lone_commands_are_done_by_the_thread_that_brings_them)
+{
+    struct house house;
+    house_open(&house, storage);
+    house.env = *env_real();
+    house_reopen(&house);
+    struct why why;
+    struct lone lone = new_lone();
+    CHECK(engine_start(house.engine, &why) == OK);
+    int led = 0;
+    for (int i = 0; i < 100; i++) {
+        char key[16];
+        snprintf(key, sizeof key, "l%d", i);
+        struct engine_command command = house_claim(key);
+        command.ledger.lease_us = 60 * WHEN_SECOND;
+        ledger_key_hash(engine_pepper(house.engine), command.ledger.space, command.ledger.workflow, command.ledger.key,
+                        command.ledger.h);
+        led += is_led(&house, &lone, &command);
+        CHECK_INT(command.answer.verdict, VERDICT_PROCEED);
+        struct engine_command confirm = house_say(OP_CONFIRM, &command);
+        led += is_led(&house, &lone, &confirm);
+        CHECK_INT(confirm.answer.verdict, VERDICT_DONE);
+    }
+    CHECK(storage == HOUSE_POSTGRES ? led == 0 : led > 0);
+    house_close(&house);
+}
+
+/* On the leading thread it ends only when somebody stands in for that thread, as when a disk hangs. */
+static enum status hang(struct store *store, struct ledger *ledger, struct engine_command *command, struct why *why)
+{
+    (void)store, (void)ledger;
+    struct lone *lone = command->user;
+    if (!pthread_equal(lone->caller, pthread_self()))
+        return why_set(why, NOTHING, "the writer does it");
+    for (int i = 0; i < 10000 && !atomic_load(&lone->stood_in); i++)
+        usleep(1000);
+    return why_set(why, NOTHING, "it took long");
+}
+
+static void stand_in(void *arg)
+{
+    atomic_store(&((struct lone *)arg)->stood_in, true);
+}
+
+TEST(somebody_stands_in_for_the_thread_that_leads_for_long)
+{
+    struct house house;
+    house_open(&house, HOUSE_SQLITE);
+    house.env = *env_real();
+    house_reopen(&house);
+    struct why why;
+    struct lone lone = new_lone();
+    engine_stand_in(house.engine, stand_in, &lone);
+    CHECK(engine_start(house.engine, &why) == OK);
+    bool led = false;
+    for (int i = 0; i < 1000 && !led; i++) {
+        struct engine_command command = {.write = hang};
+        led = is_led(&house, &lone, &command);
+        CHECK_INT(command.status, NOTHING);
+    }
+    CHECK(led);
+    CHECK(atomic_load(&lone.stood_in));
+    house_close(&house);
+}

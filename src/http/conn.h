@@ -128,11 +128,16 @@ struct http_server {
     uint64_t request_number;
     int64_t swept_us;
 
+    uv_mutex_t lock;     /* whoever has it is the loop thread */
+    uv_thread_t thread;  /* of http_server_run() … */
+    atomic_bool between; /* … which is busy between two turns */
+    bool ended;
     bool stopping;
     int64_t stop_deadline_us;
     _Atomic int64_t stop_grace_us; /* -1: no request to stop */
     uv_mutex_t posts_lock;
     struct posts posts, posts_taken;
+    bool posts_woken; /* the loop knows of them */
     struct http_every *every;
     struct http_counts counts;
 };

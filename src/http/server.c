@@ -31,7 +31,7 @@ static void close_listener(struct http_server *server)
 void server_conn_closed(struct http_server *server)
 {
     if (server->stopping && server->open_count == 0)
-        uv_stop(&server->loop);
+        server->ended = true;
 }
 
 static void close_connections(struct http_server *server)
@@ -121,14 +121,22 @@ static void add_post(struct posts *posts, struct post post)
     posts->at[posts->len++] = post;
 }
 
-/* Only the one who finds the queue empty wakes the loop: until that wake-up, all others ride along. */
+/* Between two turns the loop's own thread looks at the posts before it waits, so it need not wake itself. */
+static bool is_between(struct http_server *server)
+{
+    uv_thread_t self = uv_thread_self();
+    return atomic_load(&server->between) && uv_thread_equal(&self, &server->thread);
+}
+
+/* Only the first one wakes the loop: until that wake-up, all others ride along. */
 void http_server_post(struct http_server *server, void (*fn)(void *arg), void *arg)
 {
     uv_mutex_lock(&server->posts_lock);
-    bool first = server->posts.len == 0;
     add_post(&server->posts, (struct post){fn, arg});
+    bool wake = !server->posts_woken && !is_between(server);
+    server->posts_woken = server->posts_woken || wake;
     uv_mutex_unlock(&server->posts_lock);
-    if (first)
+    if (wake)
         uv_async_send(&server->wake);
 }
 
@@ -138,6 +146,7 @@ static void run_posts(struct http_server *server)
     uv_mutex_lock(&server->posts_lock);
     struct posts taken = server->posts;
     server->posts = server->posts_taken;
+    server->posts_woken = false;
     uv_mutex_unlock(&server->posts_lock);
     for (size_t i = 0; i < taken.len; i++)
         taken.at[i].fn(taken.at[i].arg);
@@ -191,7 +200,7 @@ static enum status init_loop(struct http_server *server, struct why *why)
     server->wake.data = server;
     uv_timer_init(&server->loop, &server->sweep);
     server->sweep.data = server;
-    int failed = uv_mutex_init(&server->posts_lock);
+    int failed = uv_mutex_init(&server->posts_lock) | uv_mutex_init(&server->lock);
     ASSERT(failed == 0);
     return OK;
 }
@@ -257,13 +266,45 @@ static void block_sigpipe(void)
     pthread_sigmask(SIG_BLOCK, &set, NULL);
 }
 
+/* The loop is free meanwhile. Who stands in is woken to give it back; what was posted here is called here. */
+static void go_between(struct http_server *server)
+{
+    atomic_store(&server->between, true);
+    uv_mutex_unlock(&server->lock);
+    server->config.between(server->config.user);
+    atomic_store(&server->between, false);
+    if (uv_mutex_trylock(&server->lock) != 0) {
+        uv_async_send(&server->wake);
+        uv_mutex_lock(&server->lock);
+    }
+    uv_update_time(&server->loop);
+    run_posts(server);
+}
+
 void http_server_run(struct http_server *server)
 {
     block_sigpipe();
+    uv_mutex_lock(&server->lock);
+    server->thread = uv_thread_self();
     uv_update_time(&server->loop);
     server->swept_us = loop_now_us(server);
     uv_timer_start(&server->sweep, on_sweep, SWEEP_EVERY_MS, SWEEP_EVERY_MS);
-    uv_run(&server->loop, UV_RUN_DEFAULT);
+    while (!server->ended) {
+        uv_run(&server->loop, UV_RUN_ONCE);
+        if (server->config.between != NULL)
+            go_between(server);
+    }
+    uv_mutex_unlock(&server->lock);
+}
+
+void http_server_stand_in(struct http_server *server)
+{
+    block_sigpipe();
+    if (uv_mutex_trylock(&server->lock) != 0)
+        return;
+    while (atomic_load(&server->between) && !server->ended)
+        uv_run(&server->loop, UV_RUN_ONCE);
+    uv_mutex_unlock(&server->lock);
 }
 
 static void on_every_closed(uv_handle_t *handle)
@@ -296,5 +337,6 @@ void http_server_close(struct http_server *server)
     int failed = uv_loop_close(&server->loop);
     ASSERT(failed == 0);
     uv_mutex_destroy(&server->posts_lock);
+    uv_mutex_destroy(&server->lock);
     free_memory(server);
 }

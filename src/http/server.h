@@ -2,6 +2,7 @@
  * server: HTTP/1.1 on libuv. One loop thread owns every connection, its arena and its requests; nothing of them is touched by
  * another thread. The handler is called on the loop with a complete request (head and whole body) and answers now or later:
  * exactly one http_reply() per request, on the loop thread. Another thread hands work back with http_server_post().
+ * The loop thread is whoever has the loop's lock: another one may stand in while it does something long between two turns.
  *
  * Promises: a handler runs only on a complete body; pipelined requests are answered in order, one at a time; after a framing
  * error the connection is closed; head, body and idle time-outs are absolute; memory per connection is bounded; at the limit of
@@ -63,6 +64,8 @@ struct http_server_config {
     void (*handle)(struct http_request *request, void *user);
     /* Answers a request that never became one (framing error, time-out, too large): writes the body for `status` into `out`. */
     void (*refuse)(int status, const char *why, struct buf *out, void *user);
+    /* May be NULL: called between two turns of the loop. It may take long if another thread then calls http_server_stand_in(). */
+    void (*between)(void *user);
     void *user;
 };
 
@@ -82,6 +85,10 @@ const struct http_counts *http_server_counts(const struct http_server *server);
 
 /* Runs the loop on the calling thread until http_server_stop(). */
 void http_server_run(struct http_server *server);
+
+/* From another thread: runs the loop there while its own thread is busy in `between`. Returns when that is back, or at once when
+ * it is not away. */
+void http_server_stand_in(struct http_server *server);
 
 /* From any thread or signal watcher: stop accepting, let running requests finish (at most `grace_us`), then http_server_run
  * returns. */

@@ -69,21 +69,34 @@ static void write_column(struct json_out *out, const struct query_column *column
     json_text(out, (struct bytes){hex, 2 * bytes->len});
 }
 
-/* The columns that changed since the last row, by name, with their new values. `id`, `state` and `fence` have columns of their
- * own. */
-static struct bytes changes_of(struct intent *intent, struct bytes evidence, struct arena *arena)
+/* The result's bytes are in a table of their own; this way the chain covers them. */
+static void write_result_hash(struct json_out *out, struct bytes result)
 {
+    struct hash hash = hash_sha256(result);
+    char hex[2 * HASH_SIZE];
+    bytes_to_hex(hash_bytes(&hash), hex);
+    json_name_bytes(out, AUDIT_RESULT_HASH);
+    json_text(out, (struct bytes){hex, sizeof hex});
+}
+
+/* The columns that changed since the last row, by name, with their new values; not those that follow from the row itself. */
+static struct bytes changes_of(struct intent *intent, const struct row_decision *row, struct bytes evidence, struct arena *arena)
+{
+    struct row_intent expected = intent->before;
+    intent_follow(&expected, row);
+    expected.decision = intent->row.decision; /* is known only when the row has its place in the chain */
     struct buf buf;
-    buf_init(&buf, 1 << 20); /* more than every column at its limit, escaped */
+    buf_init(&buf, 1 << 20);      /* more than every column at its limit, escaped */
+    (void)buf_reserve(&buf, 512); /* and what most need, at once */
     struct json_out out = json_out_to(&buf);
     json_open(&out, '{');
     for (size_t i = 0; i < INTENT_ADD.param_count; i++) {
         const struct query_column *column = &INTENT_ADD.params[i];
-        bool own = column->offset == offsetof(struct row_intent, id) || column->offset == offsetof(struct row_intent, state) ||
-                   column->offset == offsetof(struct row_intent, fence);
-        if (!own && column_changed(column, (const char *)&intent->before, (const char *)&intent->row))
+        if (column_changed(column, (const char *)&expected, (const char *)&intent->row))
             write_column(&out, column, (const char *)&intent->row);
     }
+    if (intent->row.result != intent->before.result && intent->row.result != 0)
+        write_result_hash(&out, intent->result);
     if (evidence.at != NULL) {
         json_name(&out, "evidence");
         json_raw(&out, evidence);
@@ -102,6 +115,8 @@ static void record(struct ledger *ledger, struct intent *intent, const struct le
         return;
     row->space = intent->row.space;
     row->kind = bytes_of(ledger_op_names[command->op]);
+    row->at = ledger->now.wall_us;
+    row->run = ledger->now.run_us;
     row->intent = intent->row.id;
     row->fence = intent->row.fence;
     row->state = intent->row.state;
@@ -109,7 +124,7 @@ static void record(struct ledger *ledger, struct intent *intent, const struct le
     row->body = intent->row.result;
     row->actor = command->actor;
     row->reason = bytes_of(reason);
-    row->detail = changes_of(intent, command->evidence, ledger->arena);
+    row->detail = changes_of(intent, row, command->evidence, ledger->arena);
     if (row->detail.at == NULL)
         ledger->audit->failed = true;
 }

@@ -170,6 +170,9 @@ CHECKED enum status intent_take(struct intent *intent, const struct row_intent *
 CHECKED enum status intents_save(struct store *store, struct intent *const *intents, size_t count, struct arena *arena,
                                  int64_t run_us, struct why *why);
 
+/* What an audit row says of its intent without its detail: the detail has only what is otherwise. */
+void intent_follow(struct row_intent *intent, const struct row_decision *decision);
+
 /* Folds one audit row into an intent: the log alone rebuilds the ledger. */
 CHECKED enum status intent_fold(struct row_intent *intent, const struct row_decision *decision, struct arena *arena,
                                 struct why *why);

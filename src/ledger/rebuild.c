@@ -36,18 +36,45 @@ static enum status set_column(struct row_intent *intent, const struct query_colu
     return OK;
 }
 
+void intent_follow(struct row_intent *intent, const struct row_decision *decision)
+{
+    bool settled = decision->state == STATE_CONFIRMED || decision->state == STATE_REFUSED;
+    bool sent = decision->state == STATE_SENT || decision->state == STATE_CONFIRMED;
+    if (intent->id == 0) {
+        intent->space = decision->space;
+        intent->created = decision->at;
+    }
+    if (sent && intent->first_sent == 0) {
+        intent->first_sent = decision->at;
+        intent->first_sent_run = decision->run;
+    }
+    if (settled && intent->state != decision->state) {
+        intent->settled = decision->at;
+        intent->expires = (int64_t)((uint64_t)decision->run + (uint64_t)intent->keep_us);
+    }
+    if (decision->state != STATE_CLAIMED && decision->state != STATE_SENT)
+        intent->lease_until = 0;
+    intent->id = decision->intent;
+    intent->decision = decision->id;
+    intent->state = decision->state;
+    intent->fence = decision->fence;
+    intent->result = decision->body;
+}
+
 enum status intent_fold(struct row_intent *intent, const struct row_decision *decision, struct arena *arena, struct why *why)
 {
     struct json changes;
     TRY(json_parse(decision->detail, NULL, arena, &changes, why));
     if (changes.type != JSON_OBJECT)
         return why_set(why, BROKEN, "a detail in the audit is not an object");
-    intent->id = decision->intent;
-    intent->decision = decision->id;
-    intent->state = decision->state;
-    intent->fence = decision->fence;
+    bool born = intent->id == 0;
+    intent_follow(intent, decision);
+    if (born)
+        intent->space = arena_dup(arena, decision->space);
+    if (arena->failed)
+        return why_set(why, FULL, "no memory for a row of the audit");
     for (uint32_t m = 0; m < changes.count; m++) {
-        if (bytes_is(changes.members[m].name, "evidence"))
+        if (bytes_eq(changes.members[m].name, AUDIT_RESULT_HASH) || bytes_is(changes.members[m].name, "evidence"))
             continue; /* what was seen, not what was changed */
         const struct query_column *column = NULL;
         for (size_t i = 0; i < INTENT_ADD.param_count && column == NULL; i++)

@@ -99,15 +99,27 @@ static void fault_close(struct store *store)
     free(store);
 }
 
+static enum store_untidy fault_untidy(struct store *store)
+{
+    return store_untidy(of(store)->inner);
+}
+
+static void fault_tidy(struct store *store)
+{
+    store_tidy(of(store)->inner);
+}
+
 static const struct store_ops fault_ops = {
     fault_begin, fault_commit, fault_rollback, fault_run, fault_script, fault_close, fault_queue, fault_flush,
 };
+
+static const struct store_keeping fault_keeping = {fault_untidy, fault_tidy};
 
 struct store *store_wrap_fault(struct store *inner, struct store_fault *fault)
 {
     struct fault_store *self = calloc(1, sizeof *self);
     ASSERT(self != NULL);
-    self->store = (struct store){.ops = &fault_ops, .kind = inner->kind};
+    self->store = (struct store){.ops = &fault_ops, .keeping = &fault_keeping, .kind = inner->kind};
     self->inner = inner;
     self->fault = fault;
     return &self->store;

@@ -24,6 +24,8 @@ struct sqlite_store {
     sqlite3_stmt *statements[STORE_QUERIES_MAX];
     sqlite3_stmt *begin, *commit, *rollback;
     int lock_fd;
+    int log_pages, log_tidied; /* of the write-ahead log: how long it is, how long it was when it was last copied */
+    int log_pages_max;
 };
 
 static struct sqlite_store *of(struct store *store)
@@ -225,9 +227,41 @@ static void sqlite_close(struct store *store)
     free(sqlite);
 }
 
+/* ---- the length of the log ---- */
+
+static int on_log(void *ctx, sqlite3 *db, const char *name, int pages)
+{
+    (void)db, (void)name;
+    struct sqlite_store *sqlite = ctx;
+    if (pages < sqlite->log_pages) /* it begins anew: everything was copied */
+        sqlite->log_tidied = 0;
+    sqlite->log_pages = pages;
+    return SQLITE_OK;
+}
+
+static enum store_untidy sqlite_untidy(struct store *store)
+{
+    int pages = of(store)->log_pages - of(store)->log_tidied, most = of(store)->log_pages_max;
+    return pages >= most ? STORE_TIDY_NOW : pages >= most / 4 ? STORE_TIDY_WHEN_QUIET : STORE_TIDY;
+}
+
+/* Nothing is lost when it fails, or when a reader keeps the end of the log from being copied: that stays in the log, and the next
+ * time copies it. */
+static void sqlite_tidy(struct store *store)
+{
+    struct sqlite_store *sqlite = of(store);
+    if (sqlite3_wal_checkpoint_v2(sqlite->db, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL) != SQLITE_OK) {
+        stop_on_failed_fsync(sqlite3_extended_errcode(sqlite->db));
+        LOG(LOG_WARN, "the write-ahead log could not be copied into the database", LOG_CSTR("why", sqlite3_errmsg(sqlite->db)));
+    }
+    sqlite->log_tidied = sqlite->log_pages;
+}
+
 static const struct store_ops sqlite_ops = {
     sqlite_begin, sqlite_commit, sqlite_rollback, sqlite_run, sqlite_script, sqlite_close, NULL, NULL,
 };
+
+static const struct store_keeping sqlite_keeping = {sqlite_untidy, sqlite_tidy};
 
 /* ---- opening ---- */
 
@@ -342,7 +376,7 @@ static enum status configure(struct sqlite_store *sqlite, enum store_access acce
     if (file->exclusive) /* before anything is read */
         TRY(execute(sqlite, "PRAGMA locking_mode=EXCLUSIVE", why));
     TRY(execute(sqlite, "PRAGMA trusted_schema=OFF", why));
-    TRY(execute(sqlite, access == STORE_WRITE ? "PRAGMA cache_size=-65536" : "PRAGMA cache_size=-8192", why));
+    TRY(execute(sqlite, access == STORE_WRITE ? "PRAGMA cache_size=-16384" : "PRAGMA cache_size=-8192", why));
     if (access == STORE_READ)
         return execute(sqlite, "PRAGMA query_only=ON", why);
     TRY(execute(sqlite, "PRAGMA journal_mode=WAL", why));
@@ -351,7 +385,8 @@ static enum status configure(struct sqlite_store *sqlite, enum store_access acce
                 : MUTANT(SYNC_OFF)  ? "PRAGMA synchronous=OFF"
                                     : "PRAGMA synchronous=FULL",
                 why));
-    sqlite3_wal_autocheckpoint(sqlite->db, file->checkpoint_pages > 0 ? file->checkpoint_pages : CHECKPOINT_PAGES);
+    sqlite->log_pages_max = file->checkpoint_pages > 0 ? file->checkpoint_pages : CHECKPOINT_PAGES;
+    sqlite3_wal_hook(sqlite->db, on_log, sqlite); /* instead of a checkpoint inside a COMMIT, for which answers would wait */
     TRY(execute(sqlite, "PRAGMA journal_size_limit=67108864", why));
     return execute(sqlite, "PRAGMA secure_delete=OFF", why);
 }
@@ -381,7 +416,7 @@ enum status store_open_sqlite_file(const struct store_sqlite_file *file, enum st
     struct sqlite_store *sqlite = calloc(1, sizeof *sqlite);
     if (sqlite == NULL)
         return why_set(why, FULL, "no memory to open the database");
-    sqlite->store = (struct store){.ops = &sqlite_ops, .kind = STORE_SQLITE};
+    sqlite->store = (struct store){.ops = &sqlite_ops, .keeping = &sqlite_keeping, .kind = STORE_SQLITE};
     sqlite->lock_fd = -1;
     enum status status = open_database(sqlite, file, access, why);
     if (status != OK) {

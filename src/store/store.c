@@ -78,6 +78,18 @@ void store_close(struct store *store)
     store->ops->close(store);
 }
 
+enum store_untidy store_untidy(struct store *store)
+{
+    return store->keeping != NULL ? store->keeping->untidy(store) : STORE_TIDY;
+}
+
+void store_tidy(struct store *store)
+{
+    ASSERT(!store->in_transaction);
+    if (store->keeping != NULL)
+        store->keeping->tidy(store);
+}
+
 /* ---- no connection ---- */
 
 static enum status none_act(struct store *store, struct why *why)

@@ -47,6 +47,8 @@ typedef enum status store_row_fn(void *ctx, const void *row, struct why *why);
 
 struct store;
 
+enum store_untidy { STORE_TIDY, STORE_TIDY_WHEN_QUIET, STORE_TIDY_NOW };
+
 struct store_ops {
     enum status (*begin)(struct store *store, struct why *why);
     enum status (*commit)(struct store *store, struct why *why);
@@ -62,8 +64,15 @@ struct store_ops {
     enum status (*flush)(struct store *store, struct why *why);
 };
 
+/* See store_untidy() and store_tidy(). */
+struct store_keeping {
+    enum store_untidy (*untidy)(struct store *store);
+    void (*tidy)(struct store *store);
+};
+
 struct store {
     const struct store_ops *ops;
+    const struct store_keeping *keeping; /* NULL where the database keeps its own house */
     enum store_kind kind;
     bool in_transaction;
     int64_t clock_us; /* PostgreSQL: the server's clock, read with the first answer of each transaction; 0 where there is none */
@@ -117,6 +126,11 @@ CHECKED enum status store_flush(struct store *store, struct why *why);
 
 CHECKED enum status store_script(struct store *store, const char *text, struct why *why);
 void store_close(struct store *store);
+
+/* House-keeping that no answer has to wait for, outside a transaction. SQLite: the write-ahead log has grown long and wants to be
+ * copied into the database. */
+enum store_untidy store_untidy(struct store *store);
+void store_tidy(struct store *store);
 
 /* Brings the schema to this program's version, each step in one transaction with its number. BROKEN when the data is newer. */
 CHECKED enum status store_migrate(struct store *store, struct why *why);

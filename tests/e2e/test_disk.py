@@ -4,6 +4,7 @@ import os
 import pathlib
 import shutil
 import subprocess
+import threading
 
 import pytest
 
@@ -11,6 +12,8 @@ from http_client import Client
 from semel_process import until
 
 FSYNC_FAILS_AT = 60  # of one thread; the start needs fewer
+SYNC_HANGS_AT = 60
+HANG_ANSWERS = 100  # so many without any claim in between: a claim hangs
 
 
 @pytest.fixture
@@ -146,6 +149,38 @@ def test_failed_fsync_stops_the_daemon_before_it_acknowledges(house):
         else:
             assert client.intent(intent).json["key"] == f"k{number}"
     assert client.claim("w", "new").status == 201
+
+
+@pytest.mark.skipif(not can_trace(), reason="strace is not there or not allowed")
+def test_a_disk_that_hangs_holds_up_neither_health_nor_reads(house):
+    """One claim after the other, so that the HTTP loop commits by itself; then one of its syncs takes seconds."""
+    inject = f"inject=fdatasync:delay_enter=6s:when={SYNC_HANGS_AT}"
+    wrapper = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=fdatasync", "-e", inject]
+    daemon = house.start("sqlite", wrapper=wrapper)
+    claimed, stop = [], threading.Event()
+
+    def claim():
+        client = Client(daemon.port)
+        while not stop.is_set():
+            assert client.claim("w", f"k{len(claimed)}").status == 201
+            claimed.append(True)
+
+    claimer = threading.Thread(target=claim)
+    known = house.client(daemon)
+    claimer.start()
+    try:
+        seen = answers = 0
+        while answers < 3 * HANG_ANSWERS:
+            assert Client(daemon.port).get("/healthz").status == 200
+            assert known.get("/readyz").status == 200
+            assert known.get("/v1/intents?limit=1").status == 200
+            answers = answers + 3 if len(claimed) == seen else 0
+            seen = len(claimed)
+            assert seen < 20 * SYNC_HANGS_AT, "no claim ever hung, or nothing was answered while one did"
+    finally:
+        stop.set()
+        claimer.join()
+    assert len(claimed) > seen
 
 
 def test_read_only_directory_is_refused_with_a_sentence(house, tmp_path):

