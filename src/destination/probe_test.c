@@ -55,6 +55,8 @@ static const struct {
     {"provider: postmark", "/email", json_type, "{\"To\":\"a@c.d, b@c.d\"}", NULL},
     {"provider: postmark", "/email", json_type, "{\"To\":\"Ann <a@c.d>, b@c.d\"}", NULL},
     {"provider: postmark", "/email", json_type, "{\"To\":\"\"}", NULL},
+    {"provider: postmark", "/email", json_type, "{\"To\":\"undisclosed\"}", NULL},
+    {"provider: postmark", "/email", json_type, "{\"To\":\"a@b@c.d\"}", NULL},
     {"provider: postmark", "/email", json_type, "{}", NULL},
     {"provider: twilio", "/2010-04-01/Accounts/AC1/Messages.json", form_type, "To=%2B15550001&Body=hi",
      "/2010-04-01/Accounts/AC1/Messages.json?PageSize=1000&To=%2B15550001"},
