@@ -134,7 +134,6 @@ static void write_text(const char *path, const char *text, mode_t mode)
 {
     unlink(path);
     FILE *file = fopen(path, "w");
-    CHECK(file != NULL);
     CHECK(fputs(text, file) >= 0);
     fclose(file);
     CHECK(chmod(path, mode) == 0);
@@ -425,12 +424,14 @@ TEST(a_rewrap_changes_the_key_and_keeps_every_value)
     rewrap_all(&node, SECRET_REWRAP_MAX + 10);
     struct bytes after = check_read_file("data/master.key");
     CHECK(!bytes_eq(before, after));
+    free((char *)after.at);
     CHECK_INT(keys_in("data/master.key"), 1);
     CHECK_SECRET(&node, "s7", "s7");
     CHECK_INT(start_secrets(&node, "data/master.key", true, &why), OK);
     CHECK_SECRET(&node, "s265", "s265");
     CHECK_INT(secrets_without_key(node.secrets), 0);
     write_text("data/master.key", before.at, 0400);
+    free((char *)before.at);
     CHECK_INT(start_secrets(&node, "data/master.key", true, &why), OK);
     CHECK(get(&node, "secret:s7") == NULL); /* the old key opens nothing any more */
     node_close(&node);
@@ -453,7 +454,10 @@ TEST(a_secret_opens_at_every_moment_of_a_rewrap_and_the_old_key_is_forgotten_beh
     CHECK_SECRET(&node, "a", "one");
     struct bytes before = check_read_file("data/master.key");
     rewrap_all(&node, 1); /* a new rewrap, not the rest of the first */
-    CHECK(!bytes_eq(before, check_read_file("data/master.key")));
+    struct bytes after = check_read_file("data/master.key");
+    CHECK(!bytes_eq(before, after));
+    free((char *)before.at);
+    free((char *)after.at);
     node_close(&node);
 }
 

@@ -110,23 +110,26 @@ def dump_core(daemon, directory):
 
 
 def half_requests(daemon, planted):
-    """What never becomes a request: bodies that break off, whole or in chunks, which are moved together while they come in."""
-    head = b"PUT /v1/secrets/x HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+    """Bodies that break off."""
     connections = [socket.create_connection(("127.0.0.1", daemon.port)) for _ in range(20)]
-    for at, connection in enumerate(connections):
-        value = planted.value().encode()
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        if at % 2 == 0:
-            connection.sendall(head + b'Content-Length: 1000\r\n\r\n{"value":"' + value)
-            continue
-        connection.sendall(head + b"Transfer-Encoding: chunked\r\n\r\n9\r\n" + b'{"value":' + b"\r\n")
-        for _ in range(3):
-            time.sleep(0.01)  # so that they come in one by one
-            connection.sendall(b"%x\r\n%s\r\n" % (len(value), value))
+    for connection in connections:
+        connection.sendall(b'PUT /v1/secrets/x HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 1000\r\n\r\n{"value":"' + planted.value().encode())
     for connection in connections:
         connection.shutdown(socket.SHUT_WR)
         assert connection.recv(1000) == b""
         connection.close()
+
+
+def chunked_request(daemon, planted):
+    """A body that is moved together, far, while it comes in; the connection stays open."""
+    connection = socket.create_connection(("127.0.0.1", daemon.port))
+    value = planted.value().encode()
+    start = b"1\r\n \r\n" * 200 + b'a\r\n{"value":"\r\n'
+    connection.sendall(b"PUT /v1/secrets/c HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n\r\n" + start + b"%x\r\n%s\r\n" % (len(value), value))
+    time.sleep(0.1)
+    connection.sendall(b'2\r\n"}\r\n0\r\n\r\n')
+    assert connection.recv(1000).startswith(b"HTTP/1.1 200")
+    return connection
 
 
 def test_planted_values_are_found_nowhere(house, storage, daemon, api):
@@ -148,6 +151,8 @@ def test_planted_values_are_found_nowhere(house, storage, daemon, api):
     folders = [daemon.data] + ([house.request.getfixturevalue("postgres").dir] if storage == "postgres" else [])
     assert found_in(files_under(*folders), planted.words + [marker]) == {marker}
     half_requests(daemon, planted)
+    kept = chunked_request(daemon, planted)
+    api.get("/healthz")  # until the next copy, the processor's registers hold the end of the last one
     core = dump_core(daemon, house.directory)
     if core is not None:
         assert found_in([core], planted.words) == set()
@@ -155,6 +160,7 @@ def test_planted_values_are_found_nowhere(house, storage, daemon, api):
         memory = core.read_bytes()
         assert given.read_bytes().strip() not in memory and base64.b64decode(given.read_bytes()) not in memory
         core.unlink()
+    kept.close()
     assert daemon.stop() == 0
     assert found_in(files_under(*folders), planted.words + [marker]) == {marker}
     assert found_in([daemon.log], planted.words) == set()
