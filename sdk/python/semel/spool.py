@@ -19,7 +19,7 @@ import pathlib
 import secrets
 import threading
 from dataclasses import dataclass, field
-from typing import Any, Dict, Iterator, List, Optional
+from typing import IO, Any, Dict, Iterator, List, Optional
 
 from .canonical import canonical
 from .protocol import NOT_GIVEN, Terms
@@ -101,7 +101,7 @@ class Spool:
         """Puts it where a person will find it."""
         path = self.path.with_name(self.path.name + ".rejected")
         line = json.dumps({"at": _now(), "why": why, "first": entry.first, "last": entry.last})
-        with open(path, "ab") as file:
+        with _open(path, "ab") as file:
             file.write(line.encode() + b"\n")
             file.flush()
             os.fsync(file.fileno())
@@ -119,16 +119,19 @@ class Spool:
         return same[-1] if same else None
 
     def _append(self, id_: str, line: Dict[str, Any]) -> str:
-        self.path.parent.mkdir(parents=True, exist_ok=True)
+        is_new = not self.path.exists()
+        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with self._locked("ab") as file:
             file.write(json.dumps({"id": id_, **line}).encode() + b"\n")
             file.flush()
             os.fsync(file.fileno())
+        if is_new:
+            _sync_folder(self.path.parent)
         return id_
 
     @contextlib.contextmanager
-    def _locked(self, mode: str) -> Iterator[Any]:
-        with self._lock, open(self.path, mode) as file:
+    def _locked(self, mode: str) -> Iterator[IO[bytes]]:
+        with self._lock, _open(self.path, mode) as file:
             if fcntl is not None:
                 fcntl.flock(file, fcntl.LOCK_EX)
             if mode == "ab" and file.tell() > 0:
@@ -136,7 +139,23 @@ class Spool:
             yield file
 
 
-def _end_torn_line(path: pathlib.Path, file: Any) -> None:
+def _open(path: pathlib.Path, mode: str) -> IO[bytes]:
+    """For its owner alone: it holds what the functions were called with."""
+    return open(path, mode, opener=lambda name, flags: os.open(name, flags, 0o600))
+
+
+def _sync_folder(path: pathlib.Path) -> None:
+    """A new file is on the disk only when its name is."""
+    if fcntl is None:
+        return
+    folder = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def _end_torn_line(path: pathlib.Path, file: IO[bytes]) -> None:
     """A crash in the middle of a write leaves half a line; the next must not continue it."""
     with open(path, "rb") as reader:
         reader.seek(-1, os.SEEK_END)

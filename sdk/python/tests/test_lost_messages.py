@@ -31,7 +31,7 @@ def test_one_lost_message(semel, both, at, how):
         again = both.held(both.client(semel.url), lambda claim: acts.append(1), "job:1")
     assert result == again == {"n": 1} and acts == [1]
     assert [intent["state"] for intent in semel.intents()] == ["confirmed"]
-    assert semel.intents()[0]["fence"] == 1 if (at, how) != (0, "request") else True
+    assert semel.intents()[0]["fence"] == 1
 
 
 @pytest.mark.parametrize("at", range(6))
@@ -76,7 +76,7 @@ def test_without_the_scope_read_the_lost_claim_is_given_again_when_its_lease_end
     with serve(find_binary(), tmp_path) as (url, token):
         proxy = Lossy(address(url), {0: "answer"})
         client = both.client(proxy.url, token=token, wait=20, lease=0.4)
-        assert both.held(client, lambda claim: claim.fence, "job:1") == 2
+        assert both.held(client, lambda claim: claim.fence, "job:1") >= 2
         proxy.close()
 
 

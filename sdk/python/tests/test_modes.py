@@ -269,3 +269,13 @@ def test_where_the_spool_is(monkeypatch, tmp_path):
     assert Client(fail_open=True).spool.path == tmp_path / "semel" / "spool.jsonl"
     monkeypatch.setenv("SEMEL_SPOOL", str(tmp_path / "x"))
     assert Client().spool.path == tmp_path / "x"
+
+
+def test_the_spool_is_for_its_owner_alone(spool):
+    from semel.protocol import Terms
+
+    book = Spool(str(spool))
+    book.begin(Terms("w", "k"), None, None)
+    assert (spool.stat().st_mode & 0o777, spool.parent.stat().st_mode & 0o777) == (0o600, 0o700)
+    book.reject(book.entries()[0], "because")
+    assert spool.with_name("spool.jsonl.rejected").stat().st_mode & 0o777 == 0o600
