@@ -128,16 +128,20 @@ test('failOpen: a worker that was killed in its act leaves a question behind', a
     const dead = 4194304; /* above the largest pid of Linux */
     await down(async () => {
         const begun = (key, pid) => JSON.stringify({ state: 'begun', workflow: 'default', key, pid, born: 'another' });
-        const lines = [begun('g1', dead), begun('g2', process.ppid), begun('g3', process.pid)];
+        const done = (key, result) => JSON.stringify({ state: 'done', workflow: 'default', key, result });
+        const lines = [begun('g1', dead), begun('g2', process.ppid), begun('g3', process.pid), done('g5', 5), begun('g5', process.ppid)];
         writeFileSync(`${spoolFile()}`, `${lines.join('\n')}\n{"state":"do`);
         const semel = new Semel({ url: daemon.url, failOpen: true, spool: spoolFile() });
         await assert.rejects(semel.claim('g1'), OutcomeUnknown);
         await assert.rejects(semel.claim('g2'), { code: 'in_progress' });
-        await (await semel.claim('g4')).confirm('a line behind half a line');
+        const behindHalfALine = await semel.claim('g4');
+        await assert.rejects(semel.claim('g4'), { code: 'in_progress' });
+        await behindHalfALine.confirm();
+        assert.strictEqual((await semel.claim('g5')).result, 5, 'what is done stays done');
         await assert.rejects(semel.claim('g3'), OutcomeUnknown, 'this process has the pid of the one that died');
     });
     const semel = new Semel({ url: daemon.url, failOpen: true, spool: spoolFile() });
-    assert.deepStrictEqual(await semel.deliver(), { delivered: 3, left: 1 });
+    assert.deepStrictEqual(await semel.deliver(), { delivered: 4, left: 1 });
     await assert.rejects(semel.claim('g2'), { code: 'in_progress' }, 'it is still being done, and semel does not know');
     await assert.rejects(semel.claim('g1'), OutcomeUnknown);
 });
