@@ -5,6 +5,7 @@
 #include "cli/commands.h"
 #include "cli/print.h"
 #include "env/env.h"
+#include "policy/policy.h"
 
 const struct cli_option claim_options[] = {
     {"--workflow", "NAME", CLI_TEXT, "The workflow whose rules hold.", NULL, NULL, NULL, true},
@@ -16,6 +17,8 @@ const struct cli_option claim_options[] = {
     {"--run", "ID", CLI_TEXT, "The run that this is part of.", NULL, NULL, NULL, false},
     {"--thread", "ID", CLI_TEXT, "The thread that this is part of.", NULL, NULL, NULL, false},
     {"--action", "NAME", CLI_TEXT, "What will be done, for people.", NULL, NULL, NULL, false},
+    {"--on-unknown", "WHAT", CLI_CHOICE, "What follows when nobody can tell; the policy's when not given.", NULL, NULL,
+     on_unknown_names, false},
     {"--two-phase", NULL, CLI_SWITCH, "Nothing has left until you say `semel sent`.", NULL, NULL, NULL, false},
     {0},
 };
@@ -39,8 +42,13 @@ static void add_ms(struct json_out *out, const struct cli *cli, const char *opti
 
 static void write_body(const struct cli *cli, const struct json *input, struct buf *buf)
 {
-    static const char *const texts[][2] = {{"--workflow", "workflow"}, {"--key", "key"},       {"--keep", "keep"},
-                                           {"--run", "run"},           {"--thread", "thread"}, {"--action", "action"}};
+    static const char *const texts[][2] = {{"--workflow", "workflow"},
+                                           {"--key", "key"},
+                                           {"--keep", "keep"},
+                                           {"--run", "run"},
+                                           {"--thread", "thread"},
+                                           {"--action", "action"},
+                                           {"--on-unknown", "on_unknown"}};
     struct json_out out = json_out_to(buf);
     json_open(&out, '{');
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
