@@ -155,12 +155,13 @@ static bool reader_is_open(struct act *act, int64_t boot_us)
 }
 
 /* One question per destination and priority. What is known already is still due in the table, so it is asked for on top. */
-static size_t ask_for(struct act *act, struct q_outbox_due *asks, size_t most)
+static size_t ask_for(struct act *act, struct q_outbox_due *asks, size_t most, bool *ret_later)
 {
     size_t n = 0;
     int64_t now = engine_now(act->engine).wall_us;
     for (size_t i = 0; i < act->place_count; i++) {
         struct place *place = act->places[i];
+        *ret_later |= place->ready_count > LOOK_AHEAD / 2;
         if (place->destination == NULL || place->ready_count > LOOK_AHEAD / 2)
             continue;
         int64_t known = (int64_t)place->ready_count + place->pace.running;
@@ -181,7 +182,7 @@ void act_look(struct act *act, int64_t boot_us)
     act->look_us = boot_us + LOOK_EVERY_US;
     if (!reader_is_open(act, boot_us))
         return;
-    size_t count = ask_for(act, asks, sizeof asks / sizeof *asks);
+    size_t count = ask_for(act, asks, sizeof asks / sizeof *asks, &looking.full);
     enum status status = store_run(act->reader, &OUTBOX_DUE, asks, count, take_due, &looking, NULL, &why);
     if (status == OK)
         status = read_records(&looking, &why);
