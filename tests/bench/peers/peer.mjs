@@ -50,8 +50,9 @@ const peers = {
     await boss.start();
     await boss.createQueue('jobs');
     if (role === 'work') {
-      for (let i = 0; i < 8; i++)
-        await boss.work('jobs', { batchSize: Math.ceil(concurrency / 8), pollingIntervalSeconds: 0.5 }, (list) => Promise.all(list.map((job) => call(job.data))));
+      // It fetches twice a second at most, so it needs large batches to be fast.
+      for (let i = 0; i < 4; i++)
+        await boss.work('jobs', { batchSize: 1000, pollingIntervalSeconds: 0.5 }, (list) => Promise.all(list.map((job) => call(job.data))));
       return;
     }
     await each((n) => boss.send('jobs', payload(n), { retryLimit: 5, expireInSeconds: 5 }));
