@@ -297,10 +297,12 @@ TEST(a_key_that_another_node_has_claimed_or_buried_is_not_new)
     house.boot_us += 11 * WHEN_SECOND; /* the next sweep */
     engine_step(other, NULL);
     house.boot_us -= 11 * WHEN_SECOND;
+    for (int i = 0; i < 2; i++) { /* first taken for new; then, after that was wrong, looked at */
+        house_run(&house, &late);
+        CHECK_INT(late.answer.verdict, VERDICT_EXPIRED);
+    }
     house_run(&house, &held_too);
     CHECK_INT(held_too.answer.verdict, VERDICT_IN_PROGRESS);
-    house_run(&house, &late);
-    CHECK_INT(late.answer.verdict, VERDICT_EXPIRED);
     check_chain(&house);
     engine_close(other);
     house_close(&house);
