@@ -82,6 +82,22 @@ test('something else that answers is not semel', async () => {
     await assert.rejects(proxy.claim('x'), Unreachable);
 });
 
+test('a call that semel could not write down is repeated', async () => {
+    let busy = 2;
+    const full = () => new Response('{"code":"storage","status":503,"title":"The storage does not answer"}', { status: 503 });
+    const semel = new Semel({ url: daemon.url, fetch: (url, init) => (busy-- > 0 ? full() : fetch(url, init)) });
+    assert.strictEqual(await semel.once(() => 'sent', { key: 'busy:{n}' })({ n: 1 }), 'sent');
+});
+
+test('during an outage each claim is one try', async () => {
+    let tries = 0;
+    const semel = new Semel({ url: daemon.url, fetch: () => (tries++, Promise.reject(new Error('no network'))) });
+    await assert.rejects(semel.claim('x'), Unreachable);
+    assert.strictEqual(tries, 4);
+    await assert.rejects(semel.claim('x'), Unreachable);
+    assert.strictEqual(tries, 5);
+});
+
 test('failOpen: it is done once, by whoever asks, and told later', async () => {
     let effects = 0;
     const make = () => new Semel({ url: daemon.url, failOpen: true, spool: spoolFile() });
