@@ -29,14 +29,16 @@ static bool copy_texts(struct row_effect *row, struct arena *arena)
 
 static enum status take_due(void *ctx, const void *row, struct why *why)
 {
-    (void)why;
     struct looking *looking = ctx;
     const struct row_effect *got = row;
     struct act *act = looking->act;
     if (job_is_known(act, got->intent))
         return OK;
     struct place *place = act_place(act, got->destination);
-    if (place == NULL || place->destination == NULL || looking->count == LOOK_JOBS_MAX || place->ready_count >= READY_MAX) {
+    if (got->priority < 0 || got->priority >= PRIORITY_COUNT)
+        return why_set(why, BROKEN, "effect %lld is damaged", (long long)got->intent);
+    if (place == NULL || place->destination == NULL || looking->count == LOOK_JOBS_MAX ||
+        place->ready_count[got->priority] >= READY_MAX) {
         looking->full = true;
         return OK;
     }
@@ -126,7 +128,7 @@ static void advance(struct job *job)
     job->asking = advice.move == LADDER_ASK;
     job->give_up = advice.move == LADDER_GIVE_UP;
     if (job->asking || job->give_up || advice.move == LADDER_DELIVER)
-        act_ready(job->place, job, false);
+        act_ready(job->place, job);
     else
         job_stand(job, &advice);
 }
@@ -159,11 +161,13 @@ static size_t ask_for(struct act *act, struct q_outbox_due *asks, size_t most)
     int64_t now = engine_now(act->engine).wall_us;
     for (size_t i = 0; i < act->place_count; i++) {
         struct place *place = act->places[i];
-        if (place->destination == NULL || place->ready_count > READY_MAX / 2)
+        if (place->destination == NULL)
             continue;
-        int64_t known = (int64_t)place->ready_count + place->pace.running;
-        for (int64_t priority = 0; priority < PRIORITY_COUNT && n < most; priority++)
-            asks[n++] = (struct q_outbox_due){bytes_of(place->name), priority, now, known + READY_MAX};
+        for (int64_t priority = 0; priority < PRIORITY_COUNT && n < most; priority++) {
+            int64_t known = (int64_t)place->ready_count[priority] + place->pace.running;
+            if (place->ready_count[priority] <= READY_MAX / 2)
+                asks[n++] = (struct q_outbox_due){bytes_of(place->name), priority, now, known + READY_MAX};
+        }
     }
     return n;
 }

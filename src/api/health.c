@@ -135,6 +135,42 @@ static void write_engine(struct buf *out, const struct engine_counts *counts)
     metric(out, "semel_claims_waiting", "gauge", "Claims that wait for a holder.", (uint64_t)counts->waiting);
 }
 
+struct outbox_metric {
+    struct buf *out;
+    enum { METRIC_OUTCOMES, METRIC_PROBES, METRIC_RUNNING, METRIC_BREAKER } which;
+};
+
+static void write_destination(void *ctx, const struct act_figures *figures)
+{
+    static const char *const names[] = {[METRIC_PROBES] = "semel_effect_probes_total",
+                                        [METRIC_RUNNING] = "semel_effect_calls_running",
+                                        [METRIC_BREAKER] = "semel_destination_breaker_open"};
+    const struct outbox_metric *metric = ctx;
+    uint64_t value = metric->which == METRIC_PROBES    ? figures->probes
+                     : metric->which == METRIC_RUNNING ? (uint64_t)figures->running
+                                                       : figures->breaker_open;
+    if (metric->which != METRIC_OUTCOMES) {
+        buf_printf(metric->out, "%s{destination=\"%.*s\"} %llu\n", names[metric->which], BYTES_ARG(figures->destination),
+                   (unsigned long long)value);
+        return;
+    }
+    for (size_t i = 0; outcome_names[i] != NULL; i++)
+        buf_printf(metric->out, "semel_effect_attempts_total{destination=\"%.*s\",outcome=\"%s\"} %llu\n",
+                   BYTES_ARG(figures->destination), outcome_names[i], (unsigned long long)figures->outcomes[i]);
+}
+
+static void write_outbox(struct buf *out, struct api *api)
+{
+    describe(out, "semel_effect_attempts_total", "counter", "Attempts that ended, by destination and outcome.");
+    act_each(api->act, write_destination, &(struct outbox_metric){out, METRIC_OUTCOMES});
+    describe(out, "semel_effect_probes_total", "counter", "Questions to a destination whether something happened.");
+    act_each(api->act, write_destination, &(struct outbox_metric){out, METRIC_PROBES});
+    describe(out, "semel_effect_calls_running", "gauge", "Calls to a destination under way.");
+    act_each(api->act, write_destination, &(struct outbox_metric){out, METRIC_RUNNING});
+    describe(out, "semel_destination_breaker_open", "gauge", "1 while a destination that keeps failing is left alone.");
+    act_each(api->act, write_destination, &(struct outbox_metric){out, METRIC_BREAKER});
+}
+
 void health_metrics(struct call *call)
 {
     struct api *api = call->api;
@@ -145,5 +181,6 @@ void health_metrics(struct call *call)
     write_claims(out, engine_counts(api->engine));
     write_engine(out, engine_counts(api->engine));
     write_http(out, api);
+    write_outbox(out, api);
     call_reply_as(call, 200, "text/plain; version=0.0.4; charset=utf-8", buf_bytes(out));
 }
