@@ -20,34 +20,28 @@ struct place *act_place(struct act *act, struct bytes name)
     if (place == NULL)
         return NULL;
     memcpy(place->name, name.at, name.len);
-    place->ready_last = &place->ready_first;
     pthread_mutex_lock(&act->lock);
     act->places[act->place_count++] = place;
     pthread_mutex_unlock(&act->lock);
     return place;
 }
 
-void act_ready(struct place *place, struct job *job, bool first)
+void act_ready(struct place *place, struct job *job)
 {
+    struct job **at = &place->ready;
+    while (*at != NULL && (*at)->effect.priority <= job->effect.priority)
+        at = &(*at)->next;
     job->stage = JOB_READY;
-    job->next = first ? place->ready_first : NULL;
-    if (first) {
-        if (place->ready_first == NULL)
-            place->ready_last = &job->next;
-        place->ready_first = job;
-    } else {
-        *place->ready_last = job;
-        place->ready_last = &job->next;
-    }
-    place->ready_count++;
+    job->next = *at;
+    *at = job;
+    place->ready_count[job->effect.priority]++;
 }
 
 static struct job *pop_ready(struct place *place)
 {
-    struct job *job = place->ready_first;
-    if ((place->ready_first = job->next) == NULL)
-        place->ready_last = &place->ready_first;
-    place->ready_count--;
+    struct job *job = place->ready;
+    place->ready = job->next;
+    place->ready_count[job->effect.priority]--;
     return job;
 }
 
@@ -67,9 +61,9 @@ static int64_t start_ready(struct act *act, int64_t boot_us)
     int64_t wake_us = INT64_MAX;
     for (size_t i = 0; i < act->place_count; i++) {
         struct place *place = act->places[i];
-        while (place->ready_first != NULL) {
+        while (place->ready != NULL) {
             int64_t at_us;
-            const struct destination *destination = place->ready_first->destination;
+            const struct destination *destination = place->ready->destination;
             if (pace_free(&place->pace, destination, boot_us, &at_us) == 0) {
                 wake_us = at_us < wake_us ? at_us : wake_us;
                 break;
@@ -167,14 +161,15 @@ static void take_call(struct act *act, struct act_call *call)
     job->destination = call->destination;
     job->rules = call->rules;
     job->request = *call->request;
-    job->effect = (struct row_effect){.intent = call->intent, .space = space, .attended = 1, .tries = 1};
+    job->effect = (struct row_effect){
+        .intent = call->intent, .space = space, .attended = 1, .priority = PRIORITY_HIGH, .tries = 1}; /* someone waits for it */
     job->fence = call->fence;
     job->lease_us = call->lease_us;
     job->begun_us = call->claimed_us;
     job->caller = call;
     if (call->intent != 0)
         job_note(job);
-    act_ready(place, job, false);
+    act_ready(place, job);
 }
 
 /* ---- the step ---- */
@@ -290,7 +285,7 @@ enum status act_start(struct act *act, struct why *why)
 static void drop_ready(struct act *act)
 {
     for (size_t i = 0; i < act->place_count; i++)
-        while (act->places[i]->ready_first != NULL) {
+        while (act->places[i]->ready != NULL) {
             struct job *job = pop_ready(act->places[i]);
             if (job->caller != NULL)
                 refuse(job->caller, "semel is stopping");

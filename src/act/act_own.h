@@ -10,7 +10,7 @@
 #define JOBS_MAX 1024
 #define JOB_BUCKETS 2048
 #define JOB_ARENA_MAX (256u << 20)
-#define READY_MAX 512 /* of one destination: looked up ahead */
+#define READY_MAX 512 /* of one destination and priority: looked up ahead */
 #define PLACES_MAX 1024
 
 enum job_stage {
@@ -25,8 +25,8 @@ struct place {
     char name[DESTINATION_NAME_MAX + 1];
     const struct destination *destination; /* of the current policy; NULL when that has none of this name */
     struct pace pace;
-    struct job *ready_first, **ready_last;
-    size_t ready_count, looked_up;
+    struct job *ready; /* the urgent ones first, those of one priority as they came */
+    size_t ready_count[PRIORITY_COUNT], looked_up[PRIORITY_COUNT];
     _Atomic uint64_t outcomes[OUTCOME_UNKNOWN + 1], probes; /* these for other threads */
     _Atomic int64_t running;
     _Atomic bool breaker_open;
@@ -108,6 +108,6 @@ void job_say_again(struct job *job);
 
 /* act.c */
 struct place *act_place(struct act *act, struct bytes name);
-void act_ready(struct place *place, struct job *job, bool first);
+void act_ready(struct place *place, struct job *job);
 
 #endif

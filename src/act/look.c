@@ -30,14 +30,16 @@ static bool copy_texts(struct row_effect *row, struct arena *arena)
 
 static enum status take_due(void *ctx, const void *row, struct why *why)
 {
-    (void)why;
     struct looking *looking = ctx;
     const struct row_effect *got = row;
     struct act *act = looking->act;
     if (job_is_known(act, got->intent))
         return OK;
     struct place *place = act_place(act, got->destination);
-    if (place == NULL || place->destination == NULL || looking->count == LOOK_JOBS_MAX || place->ready_count >= READY_MAX) {
+    if (got->priority < 0 || got->priority >= PRIORITY_COUNT)
+        return why_set(why, BROKEN, "effect %lld is damaged", (long long)got->intent);
+    if (place == NULL || place->destination == NULL || looking->count == LOOK_JOBS_MAX ||
+        place->ready_count[got->priority] >= READY_MAX) {
         looking->full = true;
         return OK;
     }
@@ -46,7 +48,7 @@ static enum status take_due(void *ctx, const void *row, struct why *why)
         looking->full = true;
         return OK;
     }
-    looking->full |= ++place->looked_up >= LOOK_AHEAD;
+    looking->full |= ++place->looked_up[got->priority] >= LOOK_AHEAD;
     job->effect = *got;
     policy_use(act->policy);
     job->policy = act->policy;
@@ -128,7 +130,7 @@ static void advance(struct job *job)
     job->asking = advice.move == LADDER_ASK;
     job->give_up = advice.move == LADDER_GIVE_UP;
     if (job->asking || job->give_up || advice.move == LADDER_DELIVER)
-        act_ready(job->place, job, false);
+        act_ready(job->place, job);
     else
         job_stand(job, &advice);
 }
@@ -161,13 +163,16 @@ static size_t ask_for(struct act *act, struct q_outbox_due *asks, size_t most, b
     int64_t now = engine_now(act->engine).wall_us;
     for (size_t i = 0; i < act->place_count; i++) {
         struct place *place = act->places[i];
-        *ret_later |= place->ready_count > LOOK_AHEAD / 2;
-        if (place->destination == NULL || place->ready_count > LOOK_AHEAD / 2)
+        if (place->destination == NULL)
             continue;
-        int64_t known = (int64_t)place->ready_count + place->pace.running;
-        place->looked_up = 0;
-        for (int64_t priority = 0; priority < PRIORITY_COUNT && n < most; priority++)
-            asks[n++] = (struct q_outbox_due){bytes_of(place->name), priority, now, known + LOOK_AHEAD};
+        for (int64_t priority = 0; priority < PRIORITY_COUNT && n < most; priority++) {
+            int64_t known = (int64_t)place->ready_count[priority] + place->pace.running;
+            place->looked_up[priority] = 0;
+            if (place->ready_count[priority] > LOOK_AHEAD / 2)
+                *ret_later = true;
+            else
+                asks[n++] = (struct q_outbox_due){bytes_of(place->name), priority, now, known + LOOK_AHEAD};
+        }
     }
     return n;
 }

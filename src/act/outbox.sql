@@ -65,13 +65,13 @@ SELECT o.intent, o.space, o.destination, o.step, o.attended, o.priority, o.due, 
        o.note, o.created, i.workflow, i.key, i.state, i.fence, i.attempts, i.ambiguous, i.first_sent, i.settled, i.result, i.error
 FROM outbox o JOIN intent i ON i.id = o.intent WHERE o.intent = :intent AND o.space = :space
 
--- Newest first; what is NULL or -1 is not looked at.
+-- Newest first; what is NULL or -1 is not looked at. (The columns stand first: PostgreSQL takes a parameter's type from its first use.)
 -- query effect_list(space t, destination t, state i, step i, before i, most i) -> effect
 SELECT o.intent, o.space, o.destination, o.step, o.attended, o.priority, o.due, o.deadline, o.quiet, o.tries, o.probes, o.line, o.owner, o.request, o.status,
        o.note, o.created, i.workflow, i.key, i.state, i.fence, i.attempts, i.ambiguous, i.first_sent, i.settled, i.result, i.error
 FROM outbox o JOIN intent i ON i.id = o.intent
 WHERE o.space = :space AND o.intent < :before AND coalesce(:destination, o.destination) = o.destination
-  AND (:state < 0 OR i.state = :state) AND (:step < 0 OR o.step = :step)
+  AND (i.state = :state OR :state < 0) AND (o.step = :step OR :step < 0)
 ORDER BY o.intent DESC LIMIT :most
 
 -- What is forgotten with an intent.

@@ -1,7 +1,8 @@
 /*
- * transport_command: runs a program as a destination. The request's body is its standard input, its headers are added to its
- * environment, what it writes (both streams) is the answer's body, its exit code the status. It runs in a process group of its
- * own, which is killed at the time-out.
+ * transport_command: runs a program as a destination. The request's body is its standard input, those of its headers that begin
+ * with SEMEL_ are added to its environment (whoever may ask for an effect shall not choose the program's PATH), what it writes
+ * (both streams) is the answer's body, its exit code the status. It runs in a process group of its own, which is killed at the
+ * time-out.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -28,14 +29,17 @@ static char **make_environment(const struct effect_request *request, struct aren
     char **list = arena_zalloc(arena, count + request->header_count + 1, sizeof *list);
     if (list == NULL)
         return NULL;
+    size_t n = 0;
     for (size_t i = 0; i < request->header_count; i++) {
-        struct bytes text =
-            arena_printf(arena, "%.*s=%.*s", BYTES_ARG(request->headers[i].name), BYTES_ARG(request->headers[i].value));
+        const struct pair *header = &request->headers[i];
+        if (!bytes_starts(header->name, BYTES("SEMEL_")))
+            continue;
+        struct bytes text = arena_printf(arena, "%.*s=%.*s", BYTES_ARG(header->name), BYTES_ARG(header->value));
         if (text.at == NULL)
             return NULL;
-        list[i] = (char *)text.at;
+        list[n++] = (char *)text.at;
     }
-    memcpy(list + request->header_count, environ, count * sizeof *list);
+    memcpy(list + n, environ, count * sizeof *list);
     return list;
 }
 

@@ -45,6 +45,11 @@ enum status mail_compose(const struct effect_request *request, struct arena *are
     return OK;
 }
 
+static bool is_space(char c)
+{
+    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
+
 /* One address of a list: `Name <a@b>, "x, y" <c@d>`; commas in quotes and brackets do not separate. */
 static struct bytes cut_address(struct bytes *rest)
 {
@@ -67,7 +72,11 @@ static struct bytes cut_address(struct bytes *rest)
     const char *open = memrchr(part.at, '<', part.len), *close = memrchr(part.at, '>', part.len);
     if (open != NULL && close != NULL && open < close)
         part = (struct bytes){open + 1, (size_t)(close - open - 1)};
-    return bytes_trim(part);
+    while (part.len > 0 && is_space(part.at[0])) /* a long list is folded */
+        part = bytes_from(part, 1);
+    while (part.len > 0 && is_space(part.at[part.len - 1]))
+        part.len--;
+    return part;
 }
 
 static bool is_address(struct bytes text)

@@ -4,6 +4,7 @@
 #include "base/when.h"
 
 #define MAIL_RECIPIENTS_MAX 1000
+#define MAIL_LINE_MAX 900
 
 /* ---- the request to be made ---- */
 
@@ -46,8 +47,10 @@ static bool is_reserved(struct bytes name)
     return false;
 }
 
-static bool take_headers(struct call *call, const struct json *json, struct effect_request *request)
+static bool take_headers(struct call *call, const struct json *json, const struct destination *destination,
+                         struct effect_request *request)
 {
+    bool command = destination->kind == DESTINATION_COMMAND;
     if (json == NULL)
         return true;
     if (json->type != JSON_OBJECT) {
@@ -57,6 +60,11 @@ static bool take_headers(struct call *call, const struct json *json, struct effe
     for (uint32_t i = 0; i < json->count; i++) {
         const struct json_member *member = &json->members[i];
         bool good = member->value.type == JSON_STRING && is_token(member->name) && is_header_value(member->value.text);
+        if (command && !bytes_starts(member->name, BYTES("SEMEL_"))) {
+            problem_field(call, BYTES("request.headers"),
+                          "The headers of a command are its environment: they begin with SEMEL_.");
+            return false;
+        }
         if (!good || is_reserved(member->name) || !add_pair(request, member->name, member->value.text)) {
             problem_field(call, BYTES("request.headers"),
                           "\"%.*s\" cannot be a header here: names are tokens, values are one line of text, at most %d, and "
@@ -184,13 +192,13 @@ static bool take_request(struct call *call, const struct json *json, const struc
                       "path begins with '/', is percent-encoded and has no fragment, such as /v1/charges?expand=1.");
         return false;
     }
-    if (!is_token(body.method)) {
-        problem_field(call, BYTES("request.method"), "method has to be a word such as POST.");
+    if (!is_token(body.method) || (command && !bytes_is(body.method, "RUN"))) {
+        problem_field(call, BYTES("request.method"), "method has to be a word such as POST; for a command, RUN or none.");
         return false;
     }
     request->method = body.method;
     request->path = body.path;
-    return take_headers(call, body.headers, request) && take_request_body(call, &body, request);
+    return take_headers(call, body.headers, destination, request) && take_request_body(call, &body, request);
 }
 
 /* ---- mail ---- */
@@ -212,6 +220,55 @@ static const struct json_field mail_fields[] = {
     {"headers", JSON_FIELD_VALUE, offsetof(struct mail_body, headers), false, 0, 0, NULL},
 };
 
+static bool is_ascii(struct bytes text)
+{
+    for (size_t i = 0; i < text.len; i++)
+        if ((unsigned char)text.at[i] >= 0x80)
+            return false;
+    return true;
+}
+
+/* How much of the text goes into one encoded word: short enough for a line, and no character is cut. */
+static size_t word_size(struct bytes text)
+{
+    size_t size = text.len < 36 ? text.len : 36;
+    while (size < text.len && size > 1 && ((unsigned char)text.at[size] & 0xC0) == 0x80)
+        size--;
+    return size;
+}
+
+/* RFC 2047 for what is not ASCII, or too long for a line: words, one to a line. */
+static struct bytes encode_word(struct bytes text, struct arena *arena)
+{
+    if (is_ascii(text) && text.len <= MAIL_LINE_MAX)
+        return text;
+    struct buf buf;
+    buf_init(&buf, 16 << 10);
+    for (struct bytes rest = text; rest.len > 0;) {
+        struct bytes part = {rest.at, word_size(rest)}, base64 = base64_encode(part, arena);
+        buf.failed |= base64.at == NULL;
+        buf_printf(&buf, "%s=?UTF-8?B?%.*s?=", rest.at == text.at ? "" : "\r\n ", BYTES_ARG(base64));
+        rest = bytes_from(rest, part.len);
+    }
+    struct bytes words = buf.failed ? BYTES_NONE : arena_dup(arena, buf_bytes(&buf));
+    buf_release(&buf);
+    return words;
+}
+
+/* The name before <address> as encoded words; the address itself stays as it is. */
+static struct bytes encode_address(struct bytes text, struct arena *arena)
+{
+    const char *open = memrchr(text.at, '<', text.len);
+    if (is_ascii(text) || open == NULL)
+        return text;
+    struct bytes name = bytes_trim((struct bytes){text.at, (size_t)(open - text.at)}),
+                 address = bytes_from(text, (size_t)(open - text.at));
+    if (name.len >= 2 && name.at[0] == '"' && name.at[name.len - 1] == '"')
+        name = (struct bytes){name.at + 1, name.len - 2};
+    struct bytes words = name.len > 0 ? encode_word(name, arena) : BYTES("");
+    return words.at != NULL ? arena_printf(arena, "%.*s %.*s", BYTES_ARG(words), BYTES_ARG(address)) : BYTES_NONE;
+}
+
 /* "a@b.c" or a list of such texts, as one header. */
 static bool take_addresses(struct call *call, const char *name, const struct json *json, struct effect_request *request)
 {
@@ -224,8 +281,8 @@ static bool take_addresses(struct call *call, const char *name, const struct jso
     for (uint32_t i = 0; good && i < count; i++) {
         const struct json *item = json->type == JSON_ARRAY ? &json->items[i] : json;
         good = item->type == JSON_STRING && is_header_value(item->text) && memchr(item->text.at, '@', item->text.len) != NULL;
-        buf_add_cstr(&buf, i > 0 ? ", " : "");
-        buf_add(&buf, good ? item->text : BYTES(""));
+        buf_add_cstr(&buf, i > 0 ? ",\r\n " : "");
+        buf_add(&buf, good ? encode_address(item->text, call->request->arena) : BYTES(""));
     }
     struct bytes value = arena_dup(call->request->arena, buf_bytes(&buf));
     buf_release(&buf);
@@ -233,23 +290,6 @@ static bool take_addresses(struct call *call, const char *name, const struct jso
         problem_field(call, BYTES("mail"), "%s has to be an address or a list of at most %d addresses.", name,
                       MAIL_RECIPIENTS_MAX);
     return good;
-}
-
-static bool is_ascii(struct bytes text)
-{
-    for (size_t i = 0; i < text.len; i++)
-        if ((unsigned char)text.at[i] >= 0x80)
-            return false;
-    return true;
-}
-
-/* RFC 2047 for what is not ASCII. */
-static struct bytes encode_word(struct bytes text, struct arena *arena)
-{
-    if (is_ascii(text))
-        return text;
-    struct bytes base64 = base64_encode(text, arena);
-    return base64.at != NULL ? arena_printf(arena, "=?UTF-8?B?%.*s?=", BYTES_ARG(base64)) : BYTES_NONE;
 }
 
 static void add_part(struct buf *buf, const char *type, struct bytes text, struct arena *arena)
@@ -320,21 +360,21 @@ static bool take_mail(struct call *call, const struct json *json, const struct d
     struct env *env = engine_env(call->api->engine);
     when_format_mail(env->wall_us(env), date);
     add_pair(request, BYTES("Date"), arena_dup(arena, bytes_of(date)));
-    add_pair(request, BYTES("From"), mail.from);
+    add_pair(request, BYTES("From"), encode_address(mail.from, arena));
     if (mail.reply_to.at != NULL)
-        add_pair(request, BYTES("Reply-To"), mail.reply_to);
+        add_pair(request, BYTES("Reply-To"), encode_address(mail.reply_to, arena));
     add_pair(request, BYTES("Subject"), encode_word(mail.subject, arena));
     add_pair(request, BYTES("MIME-Version"), BYTES("1.0"));
     return take_addresses(call, "To", mail.to, request) && take_addresses(call, "Cc", mail.cc, request) &&
-           take_addresses(call, "Bcc", mail.bcc, request) && take_headers(call, mail.headers, request) &&
+           take_addresses(call, "Bcc", mail.bcc, request) && take_headers(call, mail.headers, destination, request) &&
            take_mail_text(call, &mail, request);
 }
 
 /* ---- what was given, as one request ---- */
 
-static bool take_payload(const struct json *payload, struct effect_request *request)
+static bool take_payload(const struct json *payload, const struct destination *destination, struct effect_request *request)
 {
-    request->method = BYTES("POST");
+    request->method = destination->kind == DESTINATION_COMMAND ? BYTES("RUN") : BYTES("POST");
     request->path = BYTES("/");
     request->body = payload->raw;
     set_type(request, "application/json");
@@ -360,5 +400,6 @@ bool effect_request_make(struct call *call, const struct effect_contents *body, 
     }
     if (body->mail != NULL)
         return take_mail(call, body->mail, destination, request);
-    return body->request != NULL ? take_request(call, body->request, destination, request) : take_payload(body->payload, request);
+    return body->request != NULL ? take_request(call, body->request, destination, request)
+                                 : take_payload(body->payload, destination, request);
 }

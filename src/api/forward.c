@@ -22,14 +22,14 @@ static bool is_own(struct bytes name)
     return false;
 }
 
-/* "/to/NAME/v1/x?y" → "/v1/x?y", exactly as it was sent. */
+/* "/to/NAME/v1/x?y" → "/v1/x?y", exactly as it was sent; empty for "/to/NAME". */
 static struct bytes path_of(const struct http_head *head)
 {
-    struct bytes rest = head->target;
-    bytes_cut(&rest, '/');
-    bytes_cut(&rest, '/');
-    bytes_cut(&rest, '/');
-    return (struct bytes){rest.at - 1, rest.len + 1};
+    size_t at = 0;
+    for (int slashes = 0; at < head->path.len; at++)
+        if (head->path.at[at] == '/' && ++slashes == 3)
+            return bytes_from(head->target, at);
+    return BYTES_NONE;
 }
 
 static bool make_request(struct forward *forward)
@@ -138,6 +138,11 @@ static void give(struct forward *forward, const struct effect_reply *reply, bool
 
 /* ---- replay ---- */
 
+static void write_intent(struct call *call, struct json_out *out)
+{
+    call_write_id(out, "intent", "int", call->command.answer.intent);
+}
+
 static void replay(struct forward *forward)
 {
     struct call *call = forward->call;
@@ -147,12 +152,17 @@ static void replay(struct forward *forward)
     struct why why;
     bool partial = false;
     arena_init(&arena, REPLAY_ARENA_MAX);
-    if (answer->result.at == NULL || reply_read(answer->result, &arena, &reply, &partial, &why) != OK || partial) {
-        /* It was settled by a person or by asking, or the answer was never seen whole: that much is known. */
+    bool whole = answer->result.at != NULL && reply_read(answer->result, &arena, &reply, &partial, &why) == OK && !partial;
+    if (whole) {
+        give(forward, &reply, true);
+    } else if (answer->verdict == VERDICT_REPLAY) {
+        /* It was settled by a person or by asking, or the answer was never seen whole. Whatever we made up here would be taken
+         * for the destination's own words. */
+        release(forward);
+        problem_with(call, "cut_off", write_intent, "It happened, but the destination's answer was never seen whole.");
+    } else {
         release(forward);
         claims_answer(call);
-    } else {
-        give(forward, &reply, true);
     }
     arena_release(&arena);
 }
@@ -377,6 +387,24 @@ static void claim(struct forward *forward)
 
 /* ---- later ---- */
 
+static void submit(struct call *call);
+
+/* Shadow mode: it would have been suppressed, and goes ahead under a key of its own. */
+static void submit_as_another(struct forward *forward)
+{
+    struct call *call = forward->call;
+    struct ledger_command *submitted = &call->command.ledger;
+    submitted->key = arena_printf(call->request->arena, "%.*s~%s", BYTES_ARG(submitted->key), call->request_id);
+    if (submitted->key.at == NULL || forward->repeated) {
+        release(forward);
+        problem(call, "too_large", "The request needs too much memory.");
+        return;
+    }
+    forward->repeated = true;
+    ledger_key_hash(engine_pepper(call->api->engine), submitted->space, submitted->workflow, submitted->key, submitted->h);
+    submit(call);
+}
+
 static void answer_accepted(struct call *call)
 {
     struct forward *forward = call->state;
@@ -384,6 +412,8 @@ static void answer_accepted(struct call *call)
     if (call->command.status != OK) {
         release(forward);
         problem_storage(call, call->command.status, &call->command.why);
+    } else if (answer->shadow) {
+        submit_as_another(forward);
     } else if (answer->verdict == VERDICT_REPLAY || answer->verdict == VERDICT_REFUSED) {
         replay(forward);
     } else if (answer->verdict == VERDICT_PROCEED || answer->verdict == VERDICT_IN_PROGRESS) {
@@ -410,6 +440,13 @@ static enum status also_accepted(struct store *store, struct ledger *ledger, str
     return outbox_write(store, ledger, command, &((struct forward *)call->state)->order, why);
 }
 
+static void submit(struct call *call)
+{
+    call->command.ledger.op = OP_SUBMIT;
+    call->command.also = also_accepted;
+    call_submit(call, answer_accepted);
+}
+
 static bool accept(struct forward *forward)
 {
     struct call *call = forward->call;
@@ -419,9 +456,7 @@ static bool accept(struct forward *forward)
                       "not store yours.");
         return false;
     }
-    call->command.ledger.op = OP_SUBMIT;
-    call->command.also = also_accepted;
-    call_submit(call, answer_accepted);
+    submit(call);
     return true;
 }
 
@@ -500,6 +535,10 @@ void forward_call(struct call *call)
     if (forward->destination == NULL || forward->destination->kind != DESTINATION_HTTP) {
         problem(call, "not_found", "There is no HTTP destination \"%.*s\" in the policy.",
                 (int)(call->params[0].len < 64 ? call->params[0].len : 64), call->params[0].at);
+        return;
+    }
+    if (path_of(&call->request->head).len == 0) {
+        problem(call, "not_found", "The path at the destination begins behind its name: /to/%.*s/ …", BYTES_ARG(call->params[0]));
         return;
     }
     struct policy *policy = forward->policy = call->api->policy;

@@ -29,6 +29,7 @@ struct forward {
     struct arena pieces;      /* the delivery thread's: an answer on its way to the loop */
     struct effect_reply head; /* of a streamed answer */
     bool streaming, broken, async;
+    bool repeated; /* shadow mode: it has got a key of its own */
 };
 
 /* Chooses the key and what it stands for into the claim; false when the problem was sent. */

@@ -2,7 +2,10 @@ import os
 
 import pytest
 
+import providers
 from http_client import Client
+from outbox import Outbox, policy
+from plain_server import Server
 from semel_process import Postgres, Semel, binary
 
 STORAGES = ("sqlite", "postgres")
@@ -134,3 +137,48 @@ def semel(house, storage):
 @pytest.fixture
 def client(house, semel):
     return house.client(semel)
+
+
+@pytest.fixture
+def fakes():
+    """Makes fakes in this process and ends them."""
+    made = []
+
+    def make(name="generic", **options):
+        made.append(providers.start(name, **options))
+        return made[-1]
+
+    yield make
+    for fake in made:
+        fake.stop()
+
+
+@pytest.fixture
+def fake(fakes):
+    return fakes()
+
+
+@pytest.fixture
+def opened(house):
+    """A daemon with these destinations, and its outbox."""
+
+    def make(storage="sqlite", more=None, options=(), **destinations):
+        daemon = house.start(storage, policy=policy(destinations, **(more or {})), options=options)
+        box = Outbox(house.client(daemon))
+        box.daemon = daemon
+        return box
+
+    return make
+
+
+@pytest.fixture
+def server():
+    made = []
+
+    def make(answer):
+        made.append(Server(answer))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.stop()

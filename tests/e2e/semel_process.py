@@ -79,7 +79,7 @@ class Semel:
         return self
 
     def _has_address(self, said_before):
-        found = ADDRESS.search(self.log.read_bytes()[said_before:].decode("utf-8", "replace"))
+        found = ADDRESS.search(self.said(said_before))
         if found:
             self.port = int(found.group(3))
         return found
@@ -87,8 +87,9 @@ class Semel:
     def _has_ended(self):
         return self.process.poll() is not None
 
-    def said(self):
-        return self.log.read_bytes().decode("utf-8", "replace") if self.log.exists() else ""
+    def said(self, start=0):
+        """What is in the log from byte `start` on."""
+        return self.log.read_bytes()[start:].decode("utf-8", "replace") if self.log.exists() else ""
 
     @property
     def pid(self):
