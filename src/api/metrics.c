@@ -70,7 +70,7 @@ static void write_running(void *ctx, const struct act_figures *figures)
 
 static void write_breaker(void *ctx, const struct act_figures *figures)
 {
-    buf_printf(ctx, "semel_destination_paused{destination=\"%.*s\"} %d\n", BYTES_ARG(figures->destination),
+    buf_printf(ctx, "semel_destination_breaker_open{destination=\"%.*s\"} %d\n", BYTES_ARG(figures->destination),
                figures->breaker_open);
 }
 
@@ -82,7 +82,7 @@ static void write_effects(struct buf *out, struct act *act)
     act_each(act, write_probes, out);
     describe(out, "semel_effects_running", "gauge", "Calls to destinations under way.");
     act_each(act, write_running, out);
-    describe(out, "semel_destination_paused", "gauge", "1 while a destination that keeps failing is left alone.");
+    describe(out, "semel_destination_breaker_open", "gauge", "1 while a destination that keeps failing is left alone.");
     act_each(act, write_breaker, out);
 }
 

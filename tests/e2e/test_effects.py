@@ -156,9 +156,9 @@ def test_not_before_its_time(opened, fake):
     delayed, timed = box.submit("sink", "delayed", delay_ms=2500), box.submit("sink", "timed", at=soon)
     at_once = box.submit("sink", "now")
     box.over(at_once)
-    assert [box.get(effect)["state"] for effect in (delayed, timed)] == ["pending", "pending"] and fake.effects_by_ref() == {"now": 1}
-    for effect in (delayed, timed):
-        found = box.get(effect)
+    waiting = {effect: box.get(effect) for effect in (delayed, timed)}
+    assert [found["state"] for found in waiting.values()] == ["pending", "pending"] and fake.effects_by_ref() == {"now": 1}
+    for effect, found in waiting.items():
         assert found["due_at"] > found["created_at"]
         assert box.over(effect)["first_sent_at"] >= found["due_at"]
     assert fake.effects_by_ref() == {"now": 1, "delayed": 1, "timed": 1}

@@ -186,7 +186,8 @@ static void check_shape(const struct intent *intent)
     ASSERT(!settled || (row->settled != 0 && row->expires != 0));
     ASSERT(settled || row->state == STATE_UNKNOWN || row->expires == 0);
     ASSERT(row->state != STATE_SENT || row->first_sent != 0);
-    ASSERT((row->result != 0) == (row->state == STATE_CONFIRMED));
+    ASSERT(row->result != 0 || row->state != STATE_CONFIRMED);
+    ASSERT(row->result == 0 || row->state == STATE_CONFIRMED || row->state == STATE_REFUSED);
     ASSERT(row->attempts <= row->fence);
     ASSERT(row->attempts <= row->attempts_max);
 }
