@@ -61,14 +61,16 @@ static enum status status_of(const char *state)
         const char *prefix;
         enum status status;
     } table[] = {
-        {"40", RETRY},                                        /* serialization failure, deadlock */
-        {"55P03", RETRY},                                     /* lock_timeout */
-        {"57", RETRY},                                        /* the server is going down, or cancelled us */
-        {"08", RETRY},                                        /* connection */
-        {"25006", RETRY},                                     /* a standby: reconnect until the primary answers */
-        {"55000", RETRY},                                     /* a standby that is being promoted */
-        {"53100", FULL},     {"53", RETRY}, {"23", CONFLICT}, /* a unique key */
-        {"22P02", CONFLICT},                                  /* what was expected is not so: intent_hold, tombstone_none */
+        {"40", RETRY},       /* serialization failure, deadlock */
+        {"55P03", RETRY},    /* lock_timeout */
+        {"57", RETRY},       /* the server is going down, or cancelled us */
+        {"08", RETRY},       /* connection */
+        {"25006", RETRY},    /* a standby: reconnect until the primary answers */
+        {"55000", RETRY},    /* a standby that is being promoted */
+        {"53100", FULL},     /* the server's disk */
+        {"53", RETRY},       /* its memory, its connections */
+        {"23", CONFLICT},    /* a unique key */
+        {"22P02", CONFLICT}, /* what was expected is not so: intent_hold, tombstone_none */
     };
     for (size_t i = 0; i < sizeof table / sizeof *table; i++)
         if (starts(state, table[i].prefix))
