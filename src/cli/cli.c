@@ -27,7 +27,7 @@
 
 /* clang-format off */
 const struct cli_command cli_commands[] = {
-    {"audit verify", "Check that no row of the decision log was changed, removed or moved.", {{0}}, audit_verify_options, CLI_PRINTS_JSON,
+    {"audit verify", "Check that no row of the decision log and no result was changed or removed.", {{0}}, audit_verify_options, CLI_PRINTS_JSON,
      "Reads the data itself, so it also works while the daemon is stopped. Exit 65 when a row does not fit.", audit_verify_run},
     {"claim", "Ask to do a thing once: go ahead, here is the result, or wait.", {{0}}, claim_options, ALL_SHARED,
      "Give --key, or --input when the workflow's policy makes the key from it. Only when the answer is \"proceed\" do the work, then say\n"

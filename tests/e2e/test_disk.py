@@ -153,9 +153,9 @@ def test_failed_fsync_stops_the_daemon_before_it_acknowledges(house):
 
 @pytest.mark.skipif(not can_trace(), reason="strace is not there or not allowed")
 def test_a_disk_that_hangs_holds_up_neither_health_nor_reads(house):
-    """One claim after the other, so that the HTTP loop commits by itself; then one of its syncs takes seconds."""
+    """One claim after the other, so that the HTTP loop commits by itself; then one of its syncs takes seconds. (Without -f only that thread is traced.)"""
     inject = f"inject=fdatasync:delay_enter=6s:when={SYNC_HANGS_AT}"
-    wrapper = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=fdatasync", "-e", inject]
+    wrapper = ["strace", "-qq", "-o", "/dev/null", "-e", "trace=fdatasync", "-e", inject]
     daemon = house.start("sqlite", wrapper=wrapper)
     claimed, stop = [], threading.Event()
 
