@@ -50,9 +50,9 @@ static int ask_value(const char *name, struct secret_text *text)
     hidden = shown;
     hidden.c_lflag &= ~(tcflag_t)ECHO;
     hidden.c_lflag |= ECHONL;
-    fprintf(stderr, "Value of %s (not shown): ", name);
     sigaction(SIGINT, &(struct sigaction){.sa_handler = on_interrupt}, NULL);
-    tcsetattr(STDIN_FILENO, TCSAFLUSH, &hidden);
+    tcsetattr(STDIN_FILENO, TCSAFLUSH, &hidden); /* before the question: what is typed behind it must count */
+    fprintf(stderr, "Value of %s (not shown): ", name);
     int code = read_value(text);
     tcsetattr(STDIN_FILENO, TCSAFLUSH, &shown);
     return code;
