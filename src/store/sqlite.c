@@ -207,8 +207,9 @@ static enum status sqlite_run(struct store *store, const struct query *query, co
     sqlite3_stmt *statement = NULL;
     TRY(prepared(sqlite, query, &statement, why));
     int64_t before = sqlite3_total_changes64(sqlite->db);
+    const char *rows = params != NULL ? params : ""; /* a query without parameters has none to point to */
     for (size_t i = 0; i < count; i++)
-        TRY(run_one(sqlite, query, statement, (const char *)params + i * query->param_size, on_row, ctx, why));
+        TRY(run_one(sqlite, query, statement, rows + i * query->param_size, on_row, ctx, why));
     *ret_changed = sqlite3_total_changes64(sqlite->db) - before;
     return OK;
 }

@@ -32,8 +32,7 @@ static enum status run_now(struct store *store, const struct query *query, const
                            void *ctx, int64_t *ret_changed, struct why *why)
 {
     int64_t changed = 0;
-    TRY(store->ops->run(store, query, params != NULL ? params : "", query->param_count == 0 ? 1 : count, on_row, ctx, &changed,
-                        why));
+    TRY(store->ops->run(store, query, params, query->param_count == 0 ? 1 : count, on_row, ctx, &changed, why));
     if (ret_changed != NULL)
         *ret_changed = changed;
     return OK;
@@ -47,7 +46,7 @@ enum status store_queue(struct store *store, const struct query *query, const vo
     ASSERT((query->param_count == 0) == (params == NULL));
     if (store->ops->queue == NULL)
         return run_now(store, query, params, count, on_row, ctx, NULL, why);
-    return store->ops->queue(store, query, params != NULL ? params : "", query->param_count == 0 ? 1 : count, on_row, ctx, why);
+    return store->ops->queue(store, query, params, query->param_count == 0 ? 1 : count, on_row, ctx, why);
 }
 
 enum status store_flush(struct store *store, struct why *why)
