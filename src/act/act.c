@@ -141,6 +141,7 @@ static void refuse(struct act_call *call, const char *text)
     call->end = TRANSPORT_NOT_SENT;
     call->outcome = OUTCOME_RETRY;
     call->status = why_set(&call->why, RETRY, "%s", text);
+    call->untold = call->intent != 0;
     call->state = STATE_SENT;
     call->done(call);
 }

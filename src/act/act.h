@@ -68,6 +68,7 @@ struct act_call {
     struct bytes because;
     enum intent_state state; /* after what the ledger was told */
     enum status status;      /* of telling it */
+    bool untold;             /* it was not begun, and the ledger was not told so: the caller has to */
     struct why why;          /* NOT_SENT, LOST: what went wrong */
     struct act_call *next;
 };

@@ -297,7 +297,7 @@ static enum status raise_dead(struct store *store, struct ledger *ledger, const 
 {
     struct people people = engine_people(job->act->engine);
     struct exception_order order = {
-        .kind = EXCEPTION_DEAD_LETTER,
+        .kind = job->command.answer.state == STATE_REFUSED ? EXCEPTION_REFUSED : EXCEPTION_DEAD_LETTER,
         .space = job->effect.space,
         .owner = bytes_of(people.owner),
         .reason = bytes_of(job->reason),
@@ -349,7 +349,8 @@ static void say(struct job *job, enum outcome outcome, struct bytes because)
 {
     struct act *act = job->act;
     struct ledger_now now = engine_now(act->engine);
-    struct ladder_verdict verdict = ladder_judge(outcome, job->effect.attended != 0, job->rules->replays_refusals);
+    struct ladder_verdict verdict =
+        ladder_judge(outcome, job->effect.attended != 0, job->effect.ambiguous != 0, job->rules->replays_refusals);
     bool answered = job->call.end == TRANSPORT_ANSWERED || job->call.end == TRANSPORT_CUT;
     int64_t asked_us = answered ? destination_retry_after_us(&job->call.reply, now.wall_us) : -1;
     int64_t wait_us = ladder_backoff_us(job->effect.tries, job->destination->backoff_first_us, job->destination->backoff_max_us,
@@ -358,7 +359,8 @@ static void say(struct job *job, enum outcome outcome, struct bytes because)
     job->ended = (struct q_outbox_ended){
         .intent = job->effect.intent,
         .due = now.wall_us + wait_us,
-        .quiet = verdict.effect_unknown ? now.run_us + act_arrival_us(job->destination) : 0,
+        /* Of an attempt without an effect nothing arrives; of those before it something still may. */
+        .quiet = verdict.effect_unknown ? now.run_us + act_arrival_us(job->destination) : job->effect.quiet,
         .status = answered ? job->call.reply.status : 0,
         .note = because,
     };

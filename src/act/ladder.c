@@ -65,12 +65,14 @@ int64_t ladder_backoff_us(int64_t tries, int64_t first_us, int64_t max_us, int64
     return wait_us > asked_us ? wait_us : asked_us;
 }
 
-struct ladder_verdict ladder_judge(enum outcome outcome, bool attended, bool replays_refusals)
+struct ladder_verdict ladder_judge(enum outcome outcome, bool attended, bool ambiguous, bool replays_refusals)
 {
     switch (outcome) {
     case OUTCOME_DONE:
         return (struct ladder_verdict){.op = OP_CONFIRM};
     case OUTCOME_REFUSED:
+        if (ambiguous && !attended)
+            return (struct ladder_verdict){.op = OP_FAIL, .final = true}; /* which the ledger then makes UNKNOWN */
         return (struct ladder_verdict){.op = OP_FAIL, .final = replays_refusals, .dead = !attended};
     case OUTCOME_RETRY:
         return (struct ladder_verdict){.op = OP_FAIL};

@@ -29,6 +29,7 @@ static const struct choice {
     {EXCEPTION_UNKNOWN_OUTCOME, RESOLVE_RETRY, "It is done again. If it did happen, it happens twice."},
     {EXCEPTION_DEAD_LETTER, RESOLVE_RETRY, "It is sent again, with all its attempts."},
     {EXCEPTION_DEAD_LETTER, RESOLVE_DROP, "It is put away: it did not happen and will not."},
+    {EXCEPTION_REFUSED, RESOLVE_DROP, "It is put away: it did not happen and will not under this key."},
 };
 
 static void write_choices(struct json_out *out, const struct row_exception *card)

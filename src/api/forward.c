@@ -282,14 +282,42 @@ static void end_stream(struct forward *forward)
     buf_release(&out);
 }
 
+static void answer_not_begun(struct call *call)
+{
+    struct forward *forward = call->state;
+    struct arena pieces = forward->pieces;
+    release(forward);
+    problem_with(call, "unreachable", write_sent, "It was not sent: %s.", forward->attended.why.text);
+    arena_release(&pieces);
+}
+
+/* The claim counts as sent. Without a word it would be unknown when its lease ends, and somebody's to find out. */
+static void say_not_begun(struct forward *forward)
+{
+    struct call *call = forward->call;
+    call->command = (struct engine_command){.ledger = {.op = OP_FAIL,
+                                                       .space = call->space,
+                                                       .actor = call->actor,
+                                                       .policy = call->api->policy_version,
+                                                       .intent = forward->attended.intent,
+                                                       .fence = forward->attended.fence,
+                                                       .error = bytes_of(forward->attended.why.text)}};
+    call_submit(call, answer_not_begun);
+}
+
 static void sent_on_loop(void *arg)
 {
     struct forward *forward = arg;
+    if (forward->attended.untold) {
+        say_not_begun(forward);
+        return;
+    }
+    struct arena pieces = forward->pieces; /* the call's memory ends with its answer */
     if (forward->streaming)
         end_stream(forward);
     else
         answer_sent(forward->call);
-    arena_release(&forward->pieces);
+    arena_release(&pieces);
 }
 
 /* On the delivery thread, whose memory ends with this call. */

@@ -63,6 +63,13 @@ static enum status write_again(struct store *store, struct ledger *ledger, const
     return store_run(store, &OUTBOX_AGAIN, &again, 1, NULL, NULL, NULL, why);
 }
 
+static enum status write_finished(struct store *store, const struct resolve_state *state, struct why *why)
+{
+    struct q_outbox_ended ended = {state->order.intent,      STEP_FINISHED, OUTBOX_NEVER, 0, state->effect.status,
+                                   BYTES("a person decided")};
+    return store_run(store, &OUTBOX_ENDED, &ended, 1, NULL, NULL, NULL, why);
+}
+
 static enum status also_resolved(struct store *store, struct ledger *ledger, struct engine_command *command, struct why *why)
 {
     const struct call *call = command->user;
@@ -72,9 +79,7 @@ static enum status also_resolved(struct store *store, struct ledger *ledger, str
         return OK;
     if (command->answer.state == STATE_PENDING)
         return write_again(store, ledger, call, why);
-    struct q_outbox_ended ended = {state->order.intent,      STEP_FINISHED, OUTBOX_NEVER, 0, state->effect.status,
-                                   BYTES("a person decided")};
-    return store_run(store, &OUTBOX_ENDED, &ended, 1, NULL, NULL, NULL, why);
+    return write_finished(store, state, why);
 }
 
 static struct bytes make_evidence(struct call *call)
@@ -104,6 +109,8 @@ static enum status write_decision(struct store *store, struct ledger *ledger, st
     TRY(close_cards(store, ledger, call, why));
     if (state->order.resolution == RESOLVE_RETRY)
         TRY(write_again(store, ledger, call, why));
+    else if (state->is_effect)
+        TRY(write_finished(store, state, why));
     struct row_decision *row = audit_add(ledger->audit);
     if (row == NULL)
         return why_set(why, FULL, "no memory for a decision");

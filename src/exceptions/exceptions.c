@@ -2,7 +2,7 @@
 
 #include "base/mutant.h"
 
-const char *const exception_kind_names[] = {"unknown_outcome", "dead_letter", NULL};
+const char *const exception_kind_names[] = {"unknown_outcome", "dead_letter", "refused", NULL};
 const char *const exception_state_names[] = {"open", "resolved", NULL};
 
 /* ---- decisions about cards ---- */

@@ -4,6 +4,7 @@
  *
  *   unknown_outcome  nobody can tell whether it happened: happened | did_not | retry
  *   dead_letter      it did not happen, and trying again by itself will not help: retry | drop
+ *   refused          the destination refused it, and that is final for its key; someone should know: drop
  *
  * Promises: an intent that becomes UNKNOWN has a card in the same transaction, and the card is closed in the transaction in which
  * the intent leaves that state, whoever did it: a person, a probe, a late confirm. (An intent whose rules say `on_unknown: skip`
@@ -19,10 +20,10 @@
 #define OWNER_SIZE_MAX 128
 #define EXCEPTION_NOTE_MAX 2000
 
-enum exception_kind { EXCEPTION_UNKNOWN_OUTCOME, EXCEPTION_DEAD_LETTER, EXCEPTION_KIND_COUNT };
+enum exception_kind { EXCEPTION_UNKNOWN_OUTCOME, EXCEPTION_DEAD_LETTER, EXCEPTION_REFUSED, EXCEPTION_KIND_COUNT };
 enum exception_state { EXCEPTION_OPEN, EXCEPTION_RESOLVED };
 
-extern const char *const exception_kind_names[];  /* "unknown_outcome", "dead_letter", NULL */
+extern const char *const exception_kind_names[];  /* "unknown_outcome", "dead_letter", "refused", NULL */
 extern const char *const exception_state_names[]; /* "open", "resolved", NULL */
 
 /* Who is asked when nobody else was named, and how long they may take. */

@@ -96,4 +96,4 @@ class Outbox:
 
     def decisions(self, effect):
         """Oldest first."""
-        return list(reversed(self.client.decisions("int_" + effect.split("_", 1)[1])))
+        return self.client.decisions("int_" + effect.split("_", 1)[1])

@@ -395,7 +395,9 @@ def test_what_was_accepted_is_delivered_after_a_restart(opened, fake, storage):
     for effect in effects:
         assert box.over(effect)["state"] == "confirmed"
     assert fake.effects_by_ref() == {f"{n}": 1 for n in range(20)}
-    assert run_cli("audit", "verify", "--server", f"http://127.0.0.1:{box.daemon.port}").returncode in (0, 64)
+    if storage == "sqlite":
+        box.daemon.stop()
+        assert run_cli("audit", "verify", "--data", str(box.daemon.data)).returncode == 0
 
 
 def test_a_calm_stop_waits_for_the_answer(opened, fake):

@@ -239,6 +239,24 @@ def test_a_caller_who_goes_away_changes_nothing(opened, fake):
     assert (answer.status, is_replay(answer)) == (200, True) and fake.effects_by_ref() == {"r": 1}
 
 
+def test_a_call_that_cannot_even_begin_is_no_doubt(opened, fake):
+    """More calls at once than semel takes: those that were turned away were not sent, and are nobody's to find out about."""
+    box = opened(sink=sink(fake, concurrency=1, timeout="60s"))
+    fake.script(["hang"])
+    sockets = []
+    try:
+        for n in range(1060):
+            sockets.append(socket.create_connection(("127.0.0.1", box.daemon.port), timeout=30))
+            sockets[-1].sendall(b"POST /to/sink/x HTTP/1.1\r\nHost: localhost\r\nIdempotency-Key: %d\r\nContent-Length: 0\r\n\r\n" % n)
+        turned = sockets[-1].recv(65536)
+        assert turned.startswith(b"HTTP/1.1 502") and b"unreachable" in turned, turned
+        intent = json.loads(turned.partition(b"\r\n\r\n")[2])["intent"]
+        assert box.client.intent(intent).json["state"] == "pending" and len(fake.requests()) <= 1
+    finally:
+        for connection in sockets:
+            connection.close()
+
+
 # An answer that is not whole
 
 

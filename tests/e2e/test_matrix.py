@@ -8,7 +8,7 @@ import pytest
 
 import fault_matrix
 import outbox
-from fault_matrix import CAPABILITY, Adapter, Matrix, cases, complaints, counts, table
+from fault_matrix import CAPABILITY, Adapter, Matrix, Outcome, cases, complaints, counts, table
 from http_client import Client
 
 EVERYTHING = os.environ.get("SEMEL_E2E_MATRIX") == "all"
@@ -70,9 +70,15 @@ class RealSemel(Adapter):
 def run_all(house, chosen):
     """One thread for each provider: they mostly wait."""
 
+    def run_one(matrix, case):
+        try:
+            return matrix.run(case)
+        except Exception as error:  # what happened to one case is told with the others
+            return Outcome(case, 0, 0, "open", None, [repr(error)])
+
     def run(provider):
         with Matrix(lambda name: RealSemel(house, name)) as matrix:
-            return [matrix.run(case) for case in chosen if case.provider == provider]
+            return [run_one(matrix, case) for case in chosen if case.provider == provider]
 
     with concurrent.futures.ThreadPoolExecutor(len(CAPABILITY)) as pool:
         return [outcome for outcomes in pool.map(run, CAPABILITY) for outcome in outcomes]
