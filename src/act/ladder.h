@@ -58,6 +58,7 @@ struct ladder_verdict {
     bool dead; /* nobody is waiting for it, and another try would be refused too: a person gets it */
 };
 
-struct ladder_verdict ladder_judge(enum outcome outcome, bool attended, bool replays_refusals);
+/* `ambiguous`: an earlier attempt may have happened. */
+struct ladder_verdict ladder_judge(enum outcome outcome, bool attended, bool ambiguous, bool replays_refusals);
 
 #endif

@@ -91,21 +91,24 @@ TEST(an_outcome_becomes_what_the_ledger_is_told)
 {
     static const struct {
         enum outcome outcome;
-        bool attended, replays;
+        bool attended, ambiguous, replays;
         struct ladder_verdict want;
     } table[] = {
-        {OUTCOME_DONE, false, false, {.op = OP_CONFIRM}},
-        {OUTCOME_DONE, true, true, {.op = OP_CONFIRM}},
-        {OUTCOME_REFUSED, false, false, {.op = OP_FAIL, .dead = true}},
-        {OUTCOME_REFUSED, false, true, {.op = OP_FAIL, .final = true, .dead = true}},
-        {OUTCOME_REFUSED, true, true, {.op = OP_FAIL, .final = true}},
-        {OUTCOME_REFUSED, true, false, {.op = OP_FAIL}},
-        {OUTCOME_RETRY, false, true, {.op = OP_FAIL}},
-        {OUTCOME_UNKNOWN, false, true, {.op = OP_FAIL, .effect_unknown = true}},
-        {OUTCOME_UNKNOWN, true, false, {.op = OP_FAIL, .effect_unknown = true}},
+        {OUTCOME_DONE, false, false, false, {.op = OP_CONFIRM}},
+        {OUTCOME_DONE, true, false, true, {.op = OP_CONFIRM}},
+        {OUTCOME_REFUSED, false, false, false, {.op = OP_FAIL, .dead = true}},
+        {OUTCOME_REFUSED, false, false, true, {.op = OP_FAIL, .final = true, .dead = true}},
+        {OUTCOME_REFUSED, true, false, true, {.op = OP_FAIL, .final = true}},
+        {OUTCOME_REFUSED, true, false, false, {.op = OP_FAIL}},
+        {OUTCOME_REFUSED, false, true, false, {.op = OP_FAIL, .final = true, .dead = true}},
+        {OUTCOME_REFUSED, true, true, false, {.op = OP_FAIL}},
+        {OUTCOME_RETRY, false, true, false, {.op = OP_FAIL}},
+        {OUTCOME_RETRY, false, false, true, {.op = OP_FAIL}},
+        {OUTCOME_UNKNOWN, false, false, true, {.op = OP_FAIL, .effect_unknown = true}},
+        {OUTCOME_UNKNOWN, true, false, false, {.op = OP_FAIL, .effect_unknown = true}},
     };
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
-        struct ladder_verdict got = ladder_judge(table[i].outcome, table[i].attended, table[i].replays);
+        struct ladder_verdict got = ladder_judge(table[i].outcome, table[i].attended, table[i].ambiguous, table[i].replays);
         CHECK_INT(got.op, table[i].want.op);
         CHECK_INT(got.final, table[i].want.final);
         CHECK_INT(got.effect_unknown, table[i].want.effect_unknown);
