@@ -83,9 +83,10 @@ int64_t act_lease_us(const struct destination *destination);
 /* How long after its end something of an attempt may still arrive. */
 int64_t act_arrival_us(const struct destination *destination);
 
-/* For the `also` of a claim by a caller who attends to it: the row is looked at again when the attempt must be over. */
-CHECKED enum status act_write_taken(struct store *store, const struct ledger *ledger, int64_t intent,
-                                    const struct destination *destination, struct why *why);
+/* For the `also` of a claim by a caller who attends to it: writes the row if there is none. It is looked at again when the
+ * attempt must be over, or now when the ledger says that nobody can tell. */
+CHECKED enum status act_write_claimed(struct store *store, struct ledger *ledger, struct engine_command *command,
+                                      const struct effect_order *order, const struct destination *destination, struct why *why);
 
 /* ---- figures ---- */
 

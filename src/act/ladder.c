@@ -12,8 +12,9 @@ static struct ladder_advice advise(enum ladder_move move, int64_t at_us, const c
 
 static struct ladder_advice after_pending(const struct effect_view *view)
 {
-    bool too_often = view->tries >= view->tries_max, too_late = view->deadline_us != 0 && view->wall_us >= view->deadline_us;
-    if (view->attended)
+    bool too_often = view->tries >= view->tries_max && !MUTANT(TRIES_UNCOUNTED),
+         too_late = view->deadline_us != 0 && view->wall_us >= view->deadline_us;
+    if (view->attended && !MUTANT(ATTENDED_RESEND))
         return advise(LADDER_WAIT, OUTBOX_NEVER, "its caller decides about another try");
     if (!too_often && !too_late)
         return advise(LADDER_DELIVER, 0, "due");
@@ -71,9 +72,10 @@ struct ladder_verdict ladder_judge(enum outcome outcome, bool attended, bool amb
     case OUTCOME_DONE:
         return (struct ladder_verdict){.op = OP_CONFIRM};
     case OUTCOME_REFUSED:
-        if (ambiguous && !attended)
-            return (struct ladder_verdict){.op = OP_FAIL, .final = true}; /* which the ledger then makes UNKNOWN */
-        return (struct ladder_verdict){.op = OP_FAIL, .final = replays_refusals, .dead = !attended};
+        /* A refusal speaks of this attempt. When an earlier one may have happened it is no dead letter: said to be final, the
+         * ledger calls it UNKNOWN. */
+        return (struct ladder_verdict){
+            .op = OP_FAIL, .final = replays_refusals || (ambiguous && !attended && !MUTANT(DEAD_AMBIGUOUS)), .dead = !attended};
     case OUTCOME_RETRY:
         return (struct ladder_verdict){.op = OP_FAIL};
     case OUTCOME_UNKNOWN:

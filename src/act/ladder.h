@@ -58,7 +58,7 @@ struct ladder_verdict {
     bool dead; /* nobody is waiting for it, and another try would be refused too: a person gets it */
 };
 
-/* `ambiguous`: an earlier attempt may have happened, so that a refusal of this one settles nothing: nobody knows. */
+/* `ambiguous`: an earlier attempt may have happened. */
 struct ladder_verdict ladder_judge(enum outcome outcome, bool attended, bool ambiguous, bool replays_refusals);
 
 #endif

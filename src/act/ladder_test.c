@@ -100,9 +100,9 @@ TEST(an_outcome_becomes_what_the_ledger_is_told)
         {OUTCOME_REFUSED, false, false, true, {.op = OP_FAIL, .final = true, .dead = true}},
         {OUTCOME_REFUSED, true, false, true, {.op = OP_FAIL, .final = true}},
         {OUTCOME_REFUSED, true, false, false, {.op = OP_FAIL}},
-        {OUTCOME_REFUSED, false, true, false, {.op = OP_FAIL, .final = true}}, /* UNKNOWN, no dead letter */
-        {OUTCOME_REFUSED, false, true, true, {.op = OP_FAIL, .final = true}},
+        {OUTCOME_REFUSED, false, true, false, {.op = OP_FAIL, .final = true, .dead = true}},
         {OUTCOME_REFUSED, true, true, false, {.op = OP_FAIL}},
+        {OUTCOME_RETRY, false, true, false, {.op = OP_FAIL}},
         {OUTCOME_RETRY, false, false, true, {.op = OP_FAIL}},
         {OUTCOME_UNKNOWN, false, false, true, {.op = OP_FAIL, .effect_unknown = true}},
         {OUTCOME_UNKNOWN, true, false, false, {.op = OP_FAIL, .effect_unknown = true}},

@@ -1,5 +1,7 @@
 #include "act/outbox.h"
 
+#include "base/mutant.h"
+
 const char *const outbox_step_names[] = {"deliver", "ask", "person", "finished", NULL};
 const char *const outbox_priority_names[] = {"high", "normal", "low", NULL};
 
@@ -14,9 +16,16 @@ enum status outbox_write(struct store *store, struct ledger *ledger, struct engi
         row.due = row.created;
     if (row.deadline != 0)
         row.deadline += row.due > row.created ? row.due : row.created;
+    if (MUTANT(LINE_JUMP))
+        row.line = BYTES_NONE;
     struct q_body_add body = {row.request, order->record};
     TRY(store_run(store, &BODY_ADD, &body, 1, NULL, NULL, NULL, why));
-    return store_run(store, &OUTBOX_ADD, &row, 1, NULL, NULL, NULL, why);
+    TRY(store_run(store, &OUTBOX_ADD, &row, 1, NULL, NULL, NULL, why));
+    if (MUTANT(OUTBOX_APART)) {
+        TRY(store_commit(store, why));
+        return store_begin(store, why);
+    }
+    return OK;
 }
 
 enum status outbox_forget(struct store *store, struct ledger *ledger, struct engine_command *command, struct why *why)
@@ -25,7 +34,7 @@ enum status outbox_forget(struct store *store, struct ledger *ledger, struct eng
     struct q_outbox_forget_request request = {command->ledger.intent};
     struct q_outbox_forget row = {command->ledger.intent};
     TRY(store_run(store, &OUTBOX_FORGET_REQUEST, &request, 1, NULL, NULL, NULL, why));
-    return store_run(store, &OUTBOX_FORGET, &row, 1, NULL, NULL, NULL, why);
+    return MUTANT(FORGET_ROW) ? OK : store_run(store, &OUTBOX_FORGET, &row, 1, NULL, NULL, NULL, why);
 }
 
 struct bytes outbox_evidence(const struct effect_order *order, struct arena *arena)

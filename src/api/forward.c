@@ -378,28 +378,13 @@ static void answer_claim(struct call *call)
     }
 }
 
-static enum status take_any(void *ctx, const void *row, struct why *why)
-{
-    (void)row, (void)why;
-    *(bool *)ctx = true;
-    return OK;
-}
-
 static enum status also_claimed(struct store *store, struct ledger *ledger, struct engine_command *command, struct why *why)
 {
     const struct call *call = command->user;
     struct forward *forward = call->state;
     struct env *env = engine_env(call->api->engine);
     forward->attended.claimed_us = env->boot_us(env); /* it may have waited for another caller before */
-    struct q_outbox_has look = {command->answer.intent};
-    bool found = false;
-    if (command->answer.state != STATE_SENT && command->answer.state != STATE_UNKNOWN)
-        return OK;
-    TRY(store_run(store, &OUTBOX_HAS, &look, 1, take_any, &found, NULL, why));
-    if (!found)
-        TRY(outbox_write(store, ledger, command, &forward->order, why));
-    return command->answer.state == STATE_SENT ? act_write_taken(store, ledger, command->answer.intent, forward->destination, why)
-                                               : OK;
+    return act_write_claimed(store, ledger, command, &forward->order, forward->destination, why);
 }
 
 static void claim(struct forward *forward)

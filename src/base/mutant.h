@@ -26,7 +26,15 @@
     X(SKIP_AUDIT, "a lapse writes no audit row")                                          \
     X(NO_OWNER, "an unknown outcome is nobody's")                                         \
     X(PROBE_EARLY, "the destination is asked while an attempt may still arrive")          \
-    X(GUESS_NO_EFFECT, "a lost answer is taken as no effect")
+    X(GUESS_NO_EFFECT, "a lost answer is taken as no effect")                             \
+    X(LINE_JUMP, "an effect does not wait for those before it in its line")               \
+    X(TAKE_LATE, "a call begins when its lease may be over")                              \
+    X(ATTENDED_RESEND, "what a caller attends to is sent again by itself")                \
+    X(OUTBOX_APART, "the outbox row is written in a transaction of its own")              \
+    X(DEAD_AMBIGUOUS, "what may have happened becomes a dead letter")                     \
+    X(TRIES_UNCOUNTED, "the outbox does not count its tries")                             \
+    X(PERSON_UNTOLD, "a dead letter is put away without telling anybody")                 \
+    X(FORGET_ROW, "the outbox row stays when its intent is forgotten")
 
 #define MUTANT_ENUM(name, rule) MUTANT_##name,
 enum mutant { MUTANT_NONE, MUTANTS(MUTANT_ENUM) MUTANT_COUNT };

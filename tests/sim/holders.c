@@ -82,7 +82,7 @@ static struct engine_command claim_of(struct sim *sim, struct holder *holder)
 void holder_start(struct sim *sim, void *arg)
 {
     struct holder *holder = arg;
-    if (holder->busy)
+    if (holder->busy || sim->now_us > END_US)
         return;
     holder->busy = true;
     holder->tries = 0;

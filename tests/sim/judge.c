@@ -276,6 +276,7 @@ void judge_boot(struct sim *sim)
 {
     if (sim_below(sim, 4) == 0)
         check_chain(sim);
+    judge_effects_boot(sim);
 }
 
 struct found {
@@ -311,7 +312,7 @@ static struct intent load(struct sim *sim, struct key *key)
     return found.intent;
 }
 
-static void check_rebuilt(struct sim *sim, struct key *key, const struct row_intent *stored, const struct row_intent *rebuilt)
+static void check_rebuilt(struct sim *sim, const char *name, const struct row_intent *stored, const struct row_intent *rebuilt)
 {
     for (size_t i = 0; i < INTENT_ADD.param_count; i++) {
         const struct query_column *column = &INTENT_ADD.params[i];
@@ -319,16 +320,27 @@ static void check_rebuilt(struct sim *sim, struct key *key, const struct row_int
         bool same = column->type == COLUMN_INT ? *(const int64_t *)a == *(const int64_t *)b
                                                : bytes_eq(*(const struct bytes *)a, *(const struct bytes *)b);
         if (!same) {
-            sim_violated(sim, "INV-8", "the audit of %s says another %s than its row", key->text, column->name);
+            sim_violated(sim, "INV-8", "the audit of %s says another %s than its row", name, column->name);
             return;
         }
     }
 }
 
+void judge_rebuilt(struct sim *sim, const char *name, const struct row_intent *stored)
+{
+    struct story story = story_of(sim, stored->id, stored->fence);
+    check_rebuilt(sim, name, stored, &story.rebuilt);
+}
+
+int judge_announcements(struct sim *sim, int64_t intent)
+{
+    return story_of(sim, intent, 0).announcements;
+}
+
 static void check_row(struct sim *sim, struct key *key, const struct row_intent *row)
 {
     struct story story = story_of(sim, row->id, row->fence);
-    check_rebuilt(sim, key, row, &story.rebuilt);
+    check_rebuilt(sim, key->text, row, &story.rebuilt);
     if (row->state == STATE_REFUSED && key->effects > 0)
         sim_violated(sim, "INV-3", "%s is refused, but it happened", key->text);
     if (row->state == STATE_CONFIRMED && key->effects == 0)
@@ -377,6 +389,7 @@ static enum status count_marks(void *ctx, const void *row, struct why *why)
 {
     (void)ctx, (void)why;
     note_marks(row);
+    judge_effect_mark(row);
     return OK;
 }
 
@@ -398,6 +411,7 @@ void judge_end(struct sim *sim)
             check_owner(sim, key, &intent.row);
         }
     }
+    judge_effects_end(sim);
     struct q_decision_chain all = {0, 0, 10000};
     struct why why;
     if (store_run(engine_store(sim->engine), &DECISION_CHAIN, &all, 1, count_marks, NULL, NULL, &why) != OK)

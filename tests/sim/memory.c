@@ -10,6 +10,7 @@
 #define ROWS_MAX 64
 #define LOG_MAX 4096
 #define CARDS_MAX 512
+#define OUTBOX_MAX (2 * EFFECTS_MAX)
 
 struct tables {
     struct row_intent intents[ROWS_MAX];
@@ -18,6 +19,8 @@ struct tables {
     size_t tombstone_count;
     struct row_exception exceptions[CARDS_MAX];
     size_t exception_count;
+    struct row_outbox outbox[OUTBOX_MAX];
+    size_t outbox_count;
     struct q_meta_put meta[8];
     size_t meta_count;
     struct q_lane_put lane;
@@ -68,6 +71,7 @@ static enum status memory_commit(struct store *store, struct why *why)
         return gone(why);
     if (sim_chance(sim, sim->mix.full)) {
         mark(MARK_STORAGE_FULL);
+        memory->now = memory->committed;
         return why_set(why, FULL, "the disk is full");
     }
     bool dies = sim_dies_here(sim);
@@ -263,12 +267,23 @@ static struct row_exception *find_open_card(struct tables *tables, int64_t inten
     return NULL;
 }
 
+static struct row_outbox *find_outbox(struct tables *tables, int64_t intent)
+{
+    for (size_t i = 0; i < tables->outbox_count; i++)
+        if (tables->outbox[i].intent == intent)
+            return &tables->outbox[i];
+    return NULL;
+}
+
 static enum status run_exception_add(struct running *running, const void *params)
 {
     struct tables *tables = &running->memory->now;
     struct row_exception row = *(const struct row_exception *)params;
     if (find_open_card(tables, row.intent, row.kind) != NULL)
         return OK;
+    const struct row_outbox *effect = find_outbox(tables, row.intent);
+    if (effect != NULL && effect->owner.at != NULL)
+        row.owner = effect->owner;
     ASSERT(tables->exception_count < CARDS_MAX);
     keep_columns(running->memory, EXCEPTION_ADD.params, EXCEPTION_ADD.param_count, &row);
     tables->exceptions[tables->exception_count++] = row;
@@ -391,6 +406,180 @@ static enum status run_decision_chain(struct running *running, const void *param
     return OK;
 }
 
+/* ---- the outbox ---- */
+
+static enum status run_outbox_add(struct running *running, const void *params)
+{
+    struct tables *tables = &running->memory->now;
+    struct row_outbox row = *(const struct row_outbox *)params;
+    if (find_outbox(tables, row.intent) != NULL)
+        return why_set(running->why, CONFLICT, "the effect exists");
+    ASSERT(tables->outbox_count < OUTBOX_MAX);
+    keep_columns(running->memory, OUTBOX_ADD.params, OUTBOX_ADD.param_count, &row);
+    tables->outbox[tables->outbox_count++] = row;
+    return OK;
+}
+
+static bool join(struct tables *tables, const struct row_outbox *row, struct row_effect *ret)
+{
+    const struct row_intent *intent = find_intent(tables, BYTES_NONE, row->intent);
+    if (intent == NULL)
+        return false;
+    *ret = (struct row_effect){
+        .intent = row->intent,
+        .space = row->space,
+        .destination = row->destination,
+        .step = row->step,
+        .attended = row->attended,
+        .priority = row->priority,
+        .due = row->due,
+        .deadline = row->deadline,
+        .quiet = row->quiet,
+        .tries = row->tries,
+        .probes = row->probes,
+        .line = row->line,
+        .owner = row->owner,
+        .request = row->request,
+        .status = row->status,
+        .note = row->note,
+        .created = row->created,
+        .workflow = intent->workflow,
+        .key = intent->key,
+        .state = intent->state,
+        .fence = intent->fence,
+        .attempts = intent->attempts,
+        .ambiguous = intent->ambiguous,
+        .first_sent = intent->first_sent,
+        .settled = intent->settled,
+        .result = intent->result,
+        .error = intent->error,
+    };
+    return true;
+}
+
+/* Another one of its line that is not finished comes before it. */
+static bool is_behind(const struct tables *tables, const struct row_outbox *row)
+{
+    for (size_t i = 0; row->line.at != NULL && i < tables->outbox_count; i++) {
+        const struct row_outbox *other = &tables->outbox[i];
+        if (other->line.at != NULL && bytes_eq(other->line, row->line) && bytes_eq(other->destination, row->destination) &&
+            other->step < STEP_FINISHED && other->intent < row->intent)
+            return true;
+    }
+    return false;
+}
+
+static enum status run_outbox_due(struct running *running, const void *params)
+{
+    const struct q_outbox_due *ask = params;
+    struct tables *tables = &running->memory->now;
+    const struct row_outbox *due[OUTBOX_MAX];
+    size_t count = 0;
+    for (size_t i = 0; i < tables->outbox_count; i++) {
+        const struct row_outbox *row = &tables->outbox[i];
+        if (!bytes_eq(row->destination, ask->destination) || row->priority != ask->priority || row->step >= STEP_PERSON ||
+            row->due > ask->now || is_behind(tables, row))
+            continue;
+        size_t at = count++;
+        for (; at > 0 && due[at - 1]->due > row->due; at--)
+            due[at] = due[at - 1];
+        due[at] = row;
+    }
+    for (size_t i = 0; i < count && (int64_t)i < ask->most; i++) {
+        struct row_effect row;
+        if (join(tables, due[i], &row))
+            TRY(give(running, &row));
+    }
+    return OK;
+}
+
+static enum status run_outbox_taken(struct running *running, const void *params)
+{
+    const struct q_outbox_taken *taken = params;
+    struct row_outbox *row = find_outbox(&running->memory->now, taken->intent);
+    if (row == NULL)
+        return OK;
+    row->due = taken->due;
+    row->quiet = taken->quiet;
+    row->tries++;
+    return OK;
+}
+
+static enum status run_outbox_ended(struct running *running, const void *params)
+{
+    struct q_outbox_ended ended = *(const struct q_outbox_ended *)params;
+    struct row_outbox *row = find_outbox(&running->memory->now, ended.intent);
+    if (row == NULL)
+        return OK;
+    keep_columns(running->memory, OUTBOX_ENDED.params, OUTBOX_ENDED.param_count, &ended);
+    row->step = ended.step;
+    row->due = ended.due;
+    row->quiet = ended.quiet;
+    row->status = ended.status;
+    row->note = ended.note;
+    return OK;
+}
+
+static enum status run_outbox_stand(struct running *running, const void *params)
+{
+    const struct q_outbox_stand *stand = params;
+    struct row_outbox *row = find_outbox(&running->memory->now, stand->intent);
+    if (row == NULL)
+        return OK;
+    row->step = stand->step;
+    row->due = stand->due;
+    row->probes = stand->probes;
+    return OK;
+}
+
+static enum status run_outbox_again(struct running *running, const void *params)
+{
+    const struct q_outbox_again *again = params;
+    struct row_outbox *row = find_outbox(&running->memory->now, again->intent);
+    if (row == NULL)
+        return OK;
+    row->step = again->step;
+    row->due = again->due;
+    row->deadline = again->deadline;
+    row->attended = row->tries = row->probes = 0;
+    return OK;
+}
+
+static enum status run_outbox_has(struct running *running, const void *params)
+{
+    struct r_outbox_has row = {((const struct q_outbox_has *)params)->intent};
+    return find_outbox(&running->memory->now, row.intent) != NULL ? give(running, &row) : OK;
+}
+
+static enum status run_effect_get(struct running *running, const void *params)
+{
+    const struct q_effect_get *get = params;
+    struct tables *tables = &running->memory->now;
+    const struct row_outbox *found = find_outbox(tables, get->intent);
+    struct row_effect row;
+    return found != NULL && bytes_eq(found->space, get->space) && join(tables, found, &row) ? give(running, &row) : OK;
+}
+
+static enum status run_outbox_forget(struct running *running, const void *params)
+{
+    struct tables *tables = &running->memory->now;
+    struct row_outbox *row = find_outbox(tables, ((const struct q_outbox_forget *)params)->intent);
+    if (row != NULL)
+        *row = tables->outbox[--tables->outbox_count];
+    return OK;
+}
+
+/* Only the number of open rows is asked for: all of them as one destination. */
+static enum status run_outbox_depth(struct running *running, const void *params)
+{
+    (void)params;
+    struct tables *tables = &running->memory->now;
+    struct r_outbox_depth row = {.destination = BYTES("all")};
+    for (size_t i = 0; i < tables->outbox_count; i++)
+        row.open += tables->outbox[i].step < STEP_FINISHED;
+    return give(running, &row);
+}
+
 static const struct {
     const struct query *query;
     run_fn *run;
@@ -422,6 +611,17 @@ static const struct {
     {&DECISION_ADD, run_decision_add},
     {&DECISION_LIST_INTENT, run_decision_list},
     {&DECISION_CHAIN, run_decision_chain},
+    {&OUTBOX_ADD, run_outbox_add},
+    {&OUTBOX_DUE, run_outbox_due},
+    {&OUTBOX_TAKEN, run_outbox_taken},
+    {&OUTBOX_ENDED, run_outbox_ended},
+    {&OUTBOX_STAND, run_outbox_stand},
+    {&OUTBOX_AGAIN, run_outbox_again},
+    {&OUTBOX_HAS, run_outbox_has},
+    {&OUTBOX_DEPTH, run_outbox_depth},
+    {&OUTBOX_FORGET_REQUEST, run_nothing},
+    {&OUTBOX_FORGET, run_outbox_forget},
+    {&EFFECT_GET, run_effect_get},
 };
 
 static run_fn *find_run(const struct query *query)

@@ -8,12 +8,17 @@
  *   disk.c      SQLite on a simulated disk: torn writes, lost writes, failed fsync, full disk, crash at any operation
  *   holders.c   clients that claim, act, confirm, retry, pause, die; the operator who resolves what is unknown
  *   provider.c  the outside: counts effects; deduplicates or not; loses and delays
+ *   effects.c   in a share of the histories: clients that hand effects to the daemon, and the daemon's delivery (src/act)
+ *   post.c      the transport of that delivery: calls that are lost, late, cut, repeated by the dead
+ *   person.c    who decides about the exceptions of effects
  *   judge.c     the invariants
+ *   judge_effects.c  those of effects
  *   main.c      the command line, marks, mutants
  */
 #ifndef SEMEL_TESTS_SIM_SIM_H
 #define SEMEL_TESTS_SIM_SIM_H
 
+#include "act/act.h"
 #include "base/when.h"
 #include "engine/engine.h"
 
@@ -33,18 +38,31 @@
 #define FAULTS_END_US (5 * WHEN_SECOND)
 #define END_US (9 * WHEN_SECOND)
 
+/* Histories with effects last longer: the delivery counts in seconds. */
+#define EFFECTS_MAX 6
+#define EFFECTS_FAULTS_END_US (8 * WHEN_SECOND)
+#define EFFECTS_PERSON_END_US (15 * WHEN_SECOND)
+#define EFFECTS_END_US (40 * WHEN_SECOND)
+#define CALL_US (300 * WHEN_MS) /* of one attempt of the delivery; as long again something of it may still arrive */
+#define SETTLE_US (200 * WHEN_MS)
+#define TRIES_MAX 4
+#define STARVED_MAX_US (4 * WHEN_SECOND) /* how long the delivery thread may not run */
+
 /* What a run has to have seen at least once; otherwise it proved nothing. */
-#define MARKS(X)                                                                                                      \
-    X(PROCEED)                                                                                                        \
-    X(REPLAY)                                                                                                         \
-    X(IN_PROGRESS)                                                                                                    \
-    X(WAITED)                                                                                                         \
-    X(UNKNOWN)                                                                                                        \
-    X(KEY_REUSED)                                                                                                     \
-    X(FENCED) X(REFUSED) X(TAKEOVER) X(LAPSE_BEFORE_SENT) X(LAPSE_AFTER_SENT) X(DEDUPLICATED) X(ANNOUNCED_DUPLICATE)  \
-        X(LATE_CONFIRM) X(RESOLVED_HAPPENED) X(RESOLVED_DID_NOT) X(CRASH) X(CRASH_IN_COMMIT) X(CRASH_LOST_REPLY)      \
-            X(CRASH_AT_BOOT) X(CLOCK_JUMP) X(OUTAGE) X(ZOMBIE) X(EXPIRED) X(HORIZON) X(STORAGE_FULL) X(CONFIRM_AGAIN) \
-                X(EXTENDED) X(RELEASED) X(EXCEPTION)
+#define MARKS(X)                                                                                                                \
+    X(PROCEED)                                                                                                                  \
+    X(REPLAY)                                                                                                                   \
+    X(IN_PROGRESS)                                                                                                              \
+    X(WAITED)                                                                                                                   \
+    X(UNKNOWN)                                                                                                                  \
+    X(KEY_REUSED)                                                                                                               \
+    X(FENCED)                                                                                                                   \
+    X(REFUSED) X(TAKEOVER) X(LAPSE_BEFORE_SENT) X(LAPSE_AFTER_SENT) X(DEDUPLICATED) X(ANNOUNCED_DUPLICATE) X(LATE_CONFIRM)      \
+        X(RESOLVED_HAPPENED) X(RESOLVED_DID_NOT) X(CRASH) X(CRASH_IN_COMMIT) X(CRASH_LOST_REPLY) X(CRASH_AT_BOOT) X(CLOCK_JUMP) \
+            X(OUTAGE) X(ZOMBIE) X(EXPIRED) X(HORIZON) X(STORAGE_FULL) X(CONFIRM_AGAIN) X(EXTENDED) X(RELEASED) X(EXCEPTION)     \
+                X(DELIVERED) X(PROBE_FOUND) X(PROBE_ABSENT) X(PROBE_UNSURE) X(DEAD_LETTER) X(GIVEN_UP) X(EFFECT_AFTER_CRASH)    \
+                    X(ZOMBIE_CALL) X(ATTENDED) X(LINE_WAITED) X(TOO_LATE_TO_BEGIN) X(EFFECT_SKIPPED) X(EFFECT_FORGOTTEN)        \
+                        X(PERSON_DECIDED)
 #define MARKS_SQLITE(X) X(TORN) X(FSYNC_FAILED) X(LOST_WRITES)
 #define MARK_ENUM(name) MARK_##name,
 enum mark { MARKS(MARK_ENUM) MARK_SHARED_COUNT, MARK_LAST = MARK_SHARED_COUNT - 1, MARKS_SQLITE(MARK_ENUM) MARK_COUNT };
@@ -57,7 +75,19 @@ static inline void mark(enum mark which)
 enum tier { TIER_MEMORY, TIER_SQLITE };
 enum provider_kind { PROVIDER_IDEMPOTENT, PROVIDER_AT_MOST_ONCE, PROVIDER_AT_LEAST_ONCE, PROVIDER_KINDS };
 
+/* What a destination of effects can do. */
+enum place_kind {
+    PLACE_KEYED, /* takes our key and remembers it for long */
+    PLACE_BRIEF, /* … for less than three leases */
+    PLACE_ASKED, /* can be asked afterwards */
+    PLACE_HOLD,  /* neither; the rules say: hold */
+    PLACE_AGAIN, /* … repeat */
+    PLACE_SKIP,  /* … ask nobody */
+    PLACE_KINDS
+};
+
 struct sim;
+struct flight;
 struct memory;
 struct disk;
 
@@ -73,6 +103,8 @@ struct mix {
     int request_lost, reply_lost, crash_per_step, crash_in_store, crash_at_boot, holder_dies, holder_pauses, provider_lost,
         provider_slow, provider_says_no, provider_doubles, jump, outage, full, fsync_fails, other_contents, wait, one_phase,
         extend, release, machine_reboots;
+    /* of effects */
+    int not_sent, cut, fails_after, starved, unsure;
 };
 
 /* One key and all that is known about it from outside. */
@@ -118,6 +150,32 @@ struct holder {
     int tries;
 };
 
+/* One effect and all that is known about it from outside. */
+struct effect {
+    int number;
+    char key[16];
+    enum place_kind kind;
+    bool attended; /* its caller waits and decides about another try */
+    bool in_line;
+    int64_t keep_us, deadline_us;
+    int contents; /* which were positively answered: -1 none yet */
+    int64_t intent;
+    bool accepted;          /* a client was told that it is known */
+    bool confirmed_seen;    /* … that it happened */
+    uint64_t accepted_life; /* in which life of the daemon that was */
+    bool waits;             /* another one of its line was open when it was accepted */
+    bool released;          /* a person said: again; from then on nobody attends to it */
+    uint64_t fences_given;  /* bits: those that a caller was given */
+    int happened;           /* at the destination */
+    int64_t first_us;       /* when */
+    int calls;              /* begun since a person last said: again */
+    struct {
+        char key[64];
+        int64_t at_us;
+    } remembered[4]; /* by the destination */
+    int remembered_count;
+};
+
 struct sim {
     struct env env; /* first */
     uint64_t seed, random;
@@ -145,6 +203,16 @@ struct sim {
     struct holder holders[HOLDERS_MAX];
     int holder_count;
 
+    bool has_effects;
+    int64_t end_us;
+    bool went_back; /* the wall clock did: what is due by it is due later */
+    struct effect effects[EFFECTS_MAX];
+    int effect_count;
+    struct act *act;          /* lives and dies with the engine */
+    uint64_t life, act_plan;  /* of the daemon; the turn of the delivery that is planned */
+    int64_t starved_until_us; /* the delivery thread does not run */
+    struct flight *flights;   /* of this life */
+
     struct arena arena; /* everything of this history */
     bool trace;
     char violation[512];
@@ -159,6 +227,10 @@ void sim_at(struct sim *sim, int64_t after_us, void (*run)(struct sim *, void *)
 void sim_say(struct sim *sim, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void sim_violated(struct sim *sim, const char *invariant, const char *format, ...) __attribute__((format(printf, 3, 4)));
 void sim_send(struct sim *sim, struct engine_command *command); /* towards the daemon; may get lost */
+void sim_post(struct sim *sim, struct engine_command *command,
+              void (*done)(struct engine_command *));             /* … with an answer of its own */
+void sim_arrive(struct sim *sim, struct engine_command *command); /* it is there */
+struct sim *sim_current(void);
 void sim_crash(struct sim *sim, const char *how);
 bool sim_run(struct sim *sim, uint64_t seed, enum tier tier, bool trace); /* false when an invariant was violated */
 /* Called by the stores at every operation: true when the process dies here. */
@@ -185,7 +257,35 @@ enum call_outcome { CALL_DONE, CALL_REFUSED, CALL_SILENT };
 void provider_call(struct sim *sim, struct holder *holder,
                    void (*done)(struct sim *, struct holder *, enum call_outcome, const char *result));
 
+/* ---- effects.c ---- */
+void effects_draw(struct sim *sim);
+void effects_boot(struct sim *sim);
+void effects_crash(struct sim *sim);
+void effects_wake(struct sim *sim);            /* the delivery has something to do */
+void effects_hand_over(struct sim *sim);       /* what the delivery gave to the engine reaches its queue */
+int64_t place_window_us(enum place_kind kind); /* 0: it takes no keys */
+struct policy *effects_policy(void);
+
+/* ---- post.c ---- */
+struct transport *post_transport(void);
+void post_crash(struct sim *sim);
+
+/* ---- person.c ---- */
+void person_looks(struct sim *sim, void *none);
+
+/* ---- judge_effects.c ---- */
+bool judge_effect_load(struct sim *sim, struct effect *effect, struct row_intent *ret_intent, struct row_effect *ret_row,
+                       bool *ret_has_row);
+void judge_effect_answer(struct sim *sim, struct effect *effect, const struct engine_command *command);
+void judge_begin(struct sim *sim, struct effect *effect, int64_t fence);
+void judge_happened(struct sim *sim, struct effect *effect);
+void judge_effect_mark(const struct row_decision *row);
+void judge_effects_boot(struct sim *sim);
+void judge_effects_end(struct sim *sim);
+
 /* ---- judge.c ---- */
+int judge_announcements(struct sim *sim, int64_t intent);
+void judge_rebuilt(struct sim *sim, const char *name, const struct row_intent *stored);
 /* `asked_us`: when the client sent the question. An answer may be older than what another client has seen meanwhile. */
 void judge_answer(struct sim *sim, struct holder *holder, const struct engine_command *command, int64_t asked_us);
 void judge_send(struct sim *sim, struct holder *holder);

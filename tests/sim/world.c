@@ -163,6 +163,7 @@ void sim_crash(struct sim *sim, const char *how)
     sim->step_planned = false;
     engine_close(sim->engine);
     sim->engine = NULL;
+    effects_crash(sim);
     bool machine = sim_chance(sim, sim->mix.machine_reboots);
     if (sim->disk != NULL)
         disk_power_loss(sim->disk, machine);
@@ -181,7 +182,7 @@ static void plan_step(struct sim *sim, int64_t after_us);
 static void restart(struct sim *sim, void *none)
 {
     (void)none;
-    struct engine_config config = {.env = &sim->env, .open = open_store, .open_user = sim};
+    struct engine_config config = {.env = &sim->env, .open = open_store, .open_user = sim, .forget = outbox_forget};
     struct why why = {""};
     sim->dead = sim->fsync_failed = false;
     bool doomed = sim_chance(sim, sim->mix.crash_at_boot);
@@ -204,6 +205,7 @@ static void restart(struct sim *sim, void *none)
     sim->store_countdown = 0;
     sim_say(sim, "the daemon is up");
     judge_boot(sim);
+    effects_boot(sim);
     plan_step(sim, 0);
 }
 
@@ -260,11 +262,13 @@ static void answered(struct engine_command *command)
     sim_at(sim, sim_below(sim, 10 * WHEN_MS), replied, copy);
 }
 
-static void arrived(struct sim *sim, void *arg)
+struct sim *sim_current(void)
 {
-    struct engine_command *command = arg;
-    if (sim->engine == NULL) /* connection refused */
-        return;
+    return current;
+}
+
+void sim_arrive(struct sim *sim, struct engine_command *command)
+{
     command->next = sim->inbox;
     sim->inbox = command;
     sim->commands++;
@@ -274,16 +278,27 @@ static void arrived(struct sim *sim, void *arg)
     }
 }
 
-void sim_send(struct sim *sim, struct engine_command *command)
+static void arrived(struct sim *sim, void *arg)
 {
-    command->done = answered;
+    if (sim->engine != NULL) /* otherwise: connection refused */
+        sim_arrive(sim, arg);
+}
+
+void sim_post(struct sim *sim, struct engine_command *command, void (*done)(struct engine_command *))
+{
+    command->done = done;
     command->arena = &sim->arena;
-    if (sim->engine != NULL && command->ledger.op == OP_CLAIM)
+    if (sim->engine != NULL && (command->ledger.op == OP_CLAIM || command->ledger.op == OP_SUBMIT))
         ledger_key_hash(engine_pepper(sim->engine), command->ledger.space, command->ledger.workflow, command->ledger.key,
                         command->ledger.h);
     if (sim_chance(sim, sim->mix.request_lost) || sim->engine == NULL)
         return;
     sim_at(sim, sim_below(sim, 10 * WHEN_MS), arrived, command);
+}
+
+void sim_send(struct sim *sim, struct engine_command *command)
+{
+    sim_post(sim, command, answered);
 }
 
 /* ---- clocks ---- */
@@ -298,7 +313,9 @@ static void jump(struct sim *sim, void *none)
     /* Set back while the daemon is down, the wall clock leaves no clock that knows how long the destination has remembered a key:
      * the documented limit of the retry horizon. So it goes back only in histories in which nothing dies. */
     bool dies = sim->mix.crash_per_step + sim->mix.crash_in_store + sim->mix.fsync_fails > 0;
-    sim->wall_skew_us += dies || sim_below(sim, 2) ? size : -size;
+    bool ahead = dies || sim_below(sim, 2);
+    sim->wall_skew_us += ahead ? size : -size;
+    sim->went_back |= !ahead;
     mark(MARK_CLOCK_JUMP);
     sim_say(sim, "the wall clock jumps");
     sim_at(sim, 1 + sim_below(sim, 2 * WHEN_SECOND), jump, NULL);
@@ -347,6 +364,13 @@ static void draw_mix(struct sim *sim)
         sim->mix.outage = maybe(sim, 300);
     else
         sim->mix.jump = maybe(sim, 1000);
+    if (!sim->has_effects)
+        return;
+    sim->mix.not_sent = maybe(sim, 100);
+    sim->mix.cut = maybe(sim, 100);
+    sim->mix.fails_after = maybe(sim, 150);
+    sim->mix.starved = maybe(sim, 30);
+    sim->mix.unsure = maybe(sim, 400);
 }
 
 static void draw_actors(struct sim *sim)
@@ -366,7 +390,15 @@ static void draw_actors(struct sim *sim)
     sim_at(sim, QUARANTINE_US, operator_looks, NULL);
     if (sim->mix.jump > 0)
         sim_at(sim, sim_below(sim, WHEN_SECOND), jump, NULL);
-    sim_at(sim, FAULTS_END_US, faults_end, NULL);
+    sim_at(sim, sim->has_effects ? EFFECTS_FAULTS_END_US : FAULTS_END_US, faults_end, NULL);
+    if (sim->has_effects)
+        effects_draw(sim);
+}
+
+/* By the seed and not by chance: the other histories are what they would be without effects. */
+static bool chooses_effects(uint64_t seed)
+{
+    return (seed * 0x9E3779B97F4A7C15u) >> 62 == 0;
 }
 
 static void open_world(struct sim *sim, uint64_t seed, enum tier tier, bool trace)
@@ -376,6 +408,8 @@ static void open_world(struct sim *sim, uint64_t seed, enum tier tier, bool trac
     sim->seed = sim->random = seed;
     sim->tier = tier;
     sim->trace = trace;
+    sim->has_effects = chooses_effects(seed);
+    sim->end_us = sim->has_effects ? EFFECTS_END_US : END_US;
     arena_init(&sim->arena, 64 << 20);
     current = sim;
     store_fsync_failed = fsync_failed;
@@ -390,6 +424,7 @@ static void close_world(struct sim *sim)
 {
     sim->dead = true; /* whatever is still answered reaches nobody */
     engine_close(sim->engine);
+    effects_crash(sim);
     if (sim->disk != NULL)
         disk_free(sim->disk);
     arena_release(&sim->arena);
@@ -402,12 +437,12 @@ bool sim_run(struct sim *sim, uint64_t seed, enum tier tier, bool trace)
     restart(sim, NULL);
     while (sim->event_count > 0 && sim->violation[0] == '\0') {
         struct event event = next_event(sim);
-        if (event.at_us > END_US)
+        if (event.at_us > sim->end_us)
             break;
         sim->now_us = event.at_us;
         event.run(sim, event.arg);
     }
-    sim->now_us = END_US;
+    sim->now_us = sim->end_us;
     if (sim->violation[0] == '\0')
         judge_end(sim);
     close_world(sim);
