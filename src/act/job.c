@@ -354,7 +354,7 @@ static enum status also_ended(struct store *store, struct ledger *ledger, struct
     struct job *job = command->user;
     struct q_outbox_ended ended = job->ended;
     enum intent_state state = command->answer.state;
-    bool attended = job->effect.attended != 0, dead = job->dead && (state == STATE_PENDING || state == STATE_REFUSED);
+    bool dead = job->dead && (state == STATE_PENDING || state == STATE_REFUSED);
     if (dead) {
         ended.step = STEP_PERSON;
         ended.due = OUTBOX_NEVER;
@@ -366,8 +366,7 @@ static enum status also_ended(struct store *store, struct ledger *ledger, struct
         ended.step = STEP_ASK;
         ended.due = ledger->now.wall_us;
     } else {
-        ended.step = STEP_DELIVER;
-        ended.due = attended ? OUTBOX_NEVER : ended.due;
+        ended.step = STEP_DELIVER; /* and when, unless a caller attends to it */
     }
     return store_run(store, &OUTBOX_ENDED, &ended, 1, NULL, NULL, NULL, why);
 }

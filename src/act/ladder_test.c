@@ -60,6 +60,9 @@ TEST(the_destination_is_asked_only_when_nothing_can_still_arrive)
     view.can_ask = false;
     CHECK_INT(ladder_next(&view).move, LADDER_PERSON);
     view.skipped = true;
+    view.run_us = view.quiet_us - 1;
+    CHECK_INT(ladder_next(&view).move, LADDER_WAIT);
+    view.run_us = view.quiet_us;
     CHECK_INT(ladder_next(&view).move, LADDER_CLOSE);
 }
 

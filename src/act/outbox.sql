@@ -36,12 +36,14 @@ UPDATE outbox SET due = :due, quiet = :quiet, tries = tries + 1 WHERE intent = :
 UPDATE outbox SET due = u.due, quiet = u.quiet, tries = tries + 1
 FROM unnest(:intent::bigint[], :due::bigint[], :quiet::bigint[]) AS u(intent, due, quiet) WHERE outbox.intent = u.intent
 
--- What became of an attempt.
+-- What became of an attempt. What a caller attends to waits for that caller, unless somebody has taken it over meanwhile.
 -- query outbox_ended(intent i, step i, due i, quiet i, status i, note t)
 -- sqlite:
-UPDATE outbox SET step = :step, due = :due, quiet = :quiet, status = :status, note = :note WHERE intent = :intent
+UPDATE outbox SET step = :step, due = CASE WHEN :step = 0 AND attended = 1 THEN 9223372036854775807 ELSE :due END,
+quiet = :quiet, status = :status, note = :note WHERE intent = :intent
 -- postgres arrays:
-UPDATE outbox SET step = u.step, due = u.due, quiet = u.quiet, status = u.status, note = u.note
+UPDATE outbox SET step = u.step, due = CASE WHEN u.step = 0 AND attended = 1 THEN 9223372036854775807 ELSE u.due END,
+quiet = u.quiet, status = u.status, note = u.note
 FROM unnest(:intent::bigint[], :step::bigint[], :due::bigint[], :quiet::bigint[], :status::bigint[], :note::text[])
   AS u(intent, step, due, quiet, status, note) WHERE outbox.intent = u.intent
 

@@ -250,7 +250,7 @@ static bool has_card(struct sim *sim, int64_t intent, enum exception_kind kind)
 static void check_cards(struct sim *sim, struct effect *effect, const struct found *found)
 {
     bool unknown = has_card(sim, found->intent.id, EXCEPTION_UNKNOWN_OUTCOME);
-    bool dead = has_card(sim, found->intent.id, EXCEPTION_DEAD_LETTER);
+    bool dead = has_card(sim, found->intent.id, EXCEPTION_DEAD_LETTER) || has_card(sim, found->intent.id, EXCEPTION_REFUSED);
     if (found->intent.state == STATE_UNKNOWN && found->intent.settled == 0 && !unknown)
         sim_violated(sim, "INV-21", "%s is unknown, and nobody's", effect->key);
     if (found->row.step == STEP_PERSON && !unknown && !dead)

@@ -513,7 +513,7 @@ static enum status run_outbox_ended(struct running *running, const void *params)
         return OK;
     keep_columns(running->memory, OUTBOX_ENDED.params, OUTBOX_ENDED.param_count, &ended);
     row->step = ended.step;
-    row->due = ended.due;
+    row->due = ended.step == STEP_DELIVER && row->attended ? OUTBOX_NEVER : ended.due;
     row->quiet = ended.quiet;
     row->status = ended.status;
     row->note = ended.note;
