@@ -270,13 +270,15 @@ static struct bytes encode_address(struct bytes text, struct arena *arena)
 }
 
 /* "a@b.c" or a list of such texts, as one header. */
-static bool take_addresses(struct call *call, const char *name, const struct json *json, struct effect_request *request)
+static bool take_addresses(struct call *call, const char *name, const struct json *json, uint32_t *total,
+                           struct effect_request *request)
 {
     if (json == NULL)
         return true;
     struct buf buf;
     uint32_t count = json->type == JSON_ARRAY ? json->count : 1;
-    bool good = count > 0 && count <= MAIL_RECIPIENTS_MAX;
+    *total += count;
+    bool good = count > 0 && *total <= MAIL_RECIPIENTS_MAX;
     buf_init(&buf, 1 << 20);
     for (uint32_t i = 0; good && i < count; i++) {
         const struct json *item = json->type == JSON_ARRAY ? &json->items[i] : json;
@@ -287,7 +289,7 @@ static bool take_addresses(struct call *call, const char *name, const struct jso
     struct bytes value = arena_dup(call->request->arena, buf_bytes(&buf));
     buf_release(&buf);
     if (!good || value.at == NULL || !add_pair(request, bytes_of(name), value))
-        problem_field(call, BYTES("mail"), "%s has to be an address or a list of at most %d addresses.", name,
+        problem_field(call, BYTES("mail"), "%s has to be an address or a list of addresses, at most %d with the others.", name,
                       MAIL_RECIPIENTS_MAX);
     return good;
 }
@@ -342,6 +344,7 @@ static bool take_mail(struct call *call, const struct json *json, const struct d
                       struct effect_request *request)
 {
     struct mail_body mail = {.from = destination->smtp_from};
+    uint32_t total = 0;
     struct bytes field = BYTES_NONE;
     struct why why;
     struct arena *arena = call->request->arena;
@@ -365,8 +368,8 @@ static bool take_mail(struct call *call, const struct json *json, const struct d
         add_pair(request, BYTES("Reply-To"), encode_address(mail.reply_to, arena));
     add_pair(request, BYTES("Subject"), encode_word(mail.subject, arena));
     add_pair(request, BYTES("MIME-Version"), BYTES("1.0"));
-    return take_addresses(call, "To", mail.to, request) && take_addresses(call, "Cc", mail.cc, request) &&
-           take_addresses(call, "Bcc", mail.bcc, request) && take_headers(call, mail.headers, destination, request) &&
+    return take_addresses(call, "To", mail.to, &total, request) && take_addresses(call, "Cc", mail.cc, &total, request) &&
+           take_addresses(call, "Bcc", mail.bcc, &total, request) && take_headers(call, mail.headers, destination, request) &&
            take_mail_text(call, &mail, request);
 }
 

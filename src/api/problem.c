@@ -30,7 +30,7 @@ static const struct problem_kind {
      "Please report it with the request id. The request may have been recorded; it is safe to repeat."},
     {"invalid", 400, RETRY_NO, "The request is not right", "Correct the field and send it again; nothing was recorded."},
     {"key_required", 400, RETRY_NO, "There is no key",
-     "Send \"key\", or give the workflow a key template in the policy and send \"input\"."},
+     "Send \"key\" (to /to/… the header Idempotency-Key), or give the workflow or destination a key template in the policy."},
     {"key_reused", 422, RETRY_NO, "This key was used for something else",
      "Put the field that makes this intent different into the key, or list it under `ignore` in the policy if it may differ."},
     {"malformed", 400, RETRY_NO, "The request cannot be read", "Send one well-formed HTTP/1.1 request with a JSON body."},
@@ -43,7 +43,8 @@ static const struct problem_kind {
     {"not_open", 409, RETRY_NO, "There is nothing to decide",
      "Look at it with GET /v1/intents/{intent}: it is settled, or someone is at it."},
     {"outcome_unknown", 409, RETRY_NO, "Nobody can tell whether it happened",
-     "Find out, then say so with its fence: confirm it, or fail it with effect none. Do not act again before."},
+     "Find out, then say so: semel exceptions resolve, or with its fence confirm it, or fail it with effect none. Do not act "
+     "again before."},
     {"policy_invalid", 422, RETRY_NO, "The policy has problems", "Nothing was applied. Correct the lines and apply it again."},
     {"refused", 409, RETRY_NO, "It was refused for good",
      "It did not happen and will not under this key. If this is meant as something new, give it a new key."},

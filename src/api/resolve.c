@@ -65,8 +65,9 @@ static enum status write_again(struct store *store, struct ledger *ledger, const
 
 static enum status write_finished(struct store *store, const struct resolve_state *state, struct why *why)
 {
-    struct q_outbox_ended ended = {state->order.intent,      STEP_FINISHED, OUTBOX_NEVER, 0, state->effect.status,
-                                   BYTES("a person decided")};
+    struct q_outbox_ended ended = {state->order.intent,  STEP_FINISHED,
+                                   OUTBOX_NEVER,         0,
+                                   state->effect.status, state->order.cancel ? BYTES("cancelled") : BYTES("a person decided")};
     return store_run(store, &OUTBOX_ENDED, &ended, 1, NULL, NULL, NULL, why);
 }
 

@@ -419,8 +419,9 @@ const struct setting destination_settings[] = {
                          "How long to wait after the first failure; then it doubles.", .min = 10 * WHEN_MS, .max = WHEN_HOUR),
     [DEST_BACKOFF_MAX] =
         SET("backoff_max", SETTING_DURATION, ANY, "1h", "1h", "The longest such wait.", .min = 10 * WHEN_MS, .max = WHEN_DAY),
-    [DEST_DEADLINE] = SET("deadline", SETTING_DURATION, ANY, "24h", "24h",
-                          "No attempt begins later than this after the call came.", .min = WHEN_SECOND, .max = 30 * WHEN_DAY),
+    [DEST_DEADLINE] =
+        SET("deadline", SETTING_DURATION, ANY, "24h", "24h", "No attempt begins later than this after the effect was due.",
+            .min = WHEN_SECOND, .max = 30 * WHEN_DAY),
     [DEST_ON_UNKNOWN] =
         SET("on_unknown", SETTING_CHOICE, ANY, "hold", "hold",
             "What to do when nobody can tell whether it happened: hold for a person, retry or skip.", .names = on_unknown_names),
