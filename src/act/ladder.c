@@ -25,6 +25,8 @@ static struct ladder_advice after_pending(const struct effect_view *view)
 static struct ladder_advice after_unknown(const struct effect_view *view)
 {
     int64_t ripe_us = view->quiet_us + view->settle_us;
+    if (view->skipped && view->run_us < view->quiet_us) /* the next of its line must not overtake it */
+        return advise(LADDER_WAIT, view->wall_us + (view->quiet_us - view->run_us), "an attempt may still arrive");
     if (view->skipped)
         return advise(LADDER_CLOSE, 0, "nobody is asked, by its rules");
     if (!view->can_ask || view->probes >= view->probes_max)

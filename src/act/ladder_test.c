@@ -61,6 +61,9 @@ TEST(the_destination_is_asked_only_when_nothing_can_still_arrive)
     CHECK_INT(ladder_next(&view).move, LADDER_PERSON);
     view.skipped = true;
     CHECK_INT(ladder_next(&view).move, LADDER_CLOSE);
+    view.run_us = view.quiet_us - 1;
+    CHECK_INT(ladder_next(&view).move, LADDER_WAIT);
+    CHECK_INT(ladder_next(&view).at_us, view.wall_us + 1);
 }
 
 TEST(settled_and_held_ones_are_left_alone)
