@@ -49,20 +49,53 @@
 #define STARVED_MAX_US (4 * WHEN_SECOND) /* how long the delivery thread may not run */
 
 /* What a run has to have seen at least once; otherwise it proved nothing. */
-#define MARKS(X)                                                                                                                \
-    X(PROCEED)                                                                                                                  \
-    X(REPLAY)                                                                                                                   \
-    X(IN_PROGRESS)                                                                                                              \
-    X(WAITED)                                                                                                                   \
-    X(UNKNOWN)                                                                                                                  \
-    X(KEY_REUSED)                                                                                                               \
-    X(FENCED)                                                                                                                   \
-    X(REFUSED) X(TAKEOVER) X(LAPSE_BEFORE_SENT) X(LAPSE_AFTER_SENT) X(DEDUPLICATED) X(ANNOUNCED_DUPLICATE) X(LATE_CONFIRM)      \
-        X(RESOLVED_HAPPENED) X(RESOLVED_DID_NOT) X(CRASH) X(CRASH_IN_COMMIT) X(CRASH_LOST_REPLY) X(CRASH_AT_BOOT) X(CLOCK_JUMP) \
-            X(OUTAGE) X(ZOMBIE) X(EXPIRED) X(HORIZON) X(STORAGE_FULL) X(CONFIRM_AGAIN) X(EXTENDED) X(RELEASED) X(EXCEPTION)     \
-                X(DELIVERED) X(PROBE_FOUND) X(PROBE_ABSENT) X(PROBE_UNSURE) X(DEAD_LETTER) X(GIVEN_UP) X(EFFECT_AFTER_CRASH)    \
-                    X(ZOMBIE_CALL) X(ATTENDED) X(LINE_WAITED) X(TOO_LATE_TO_BEGIN) X(EFFECT_SKIPPED) X(EFFECT_FORGOTTEN)        \
-                        X(PERSON_DECIDED)
+#define MARKS_LEDGER(X)    \
+    X(PROCEED)             \
+    X(REPLAY)              \
+    X(IN_PROGRESS)         \
+    X(WAITED)              \
+    X(UNKNOWN)             \
+    X(KEY_REUSED)          \
+    X(FENCED)              \
+    X(REFUSED)             \
+    X(TAKEOVER)            \
+    X(LAPSE_BEFORE_SENT)   \
+    X(LAPSE_AFTER_SENT)    \
+    X(DEDUPLICATED)        \
+    X(ANNOUNCED_DUPLICATE) \
+    X(LATE_CONFIRM)        \
+    X(RESOLVED_HAPPENED)   \
+    X(RESOLVED_DID_NOT)    \
+    X(CRASH)               \
+    X(CRASH_IN_COMMIT)     \
+    X(CRASH_LOST_REPLY)    \
+    X(CRASH_AT_BOOT)       \
+    X(CLOCK_JUMP)          \
+    X(OUTAGE)              \
+    X(ZOMBIE)              \
+    X(EXPIRED)             \
+    X(HORIZON)             \
+    X(STORAGE_FULL)        \
+    X(CONFIRM_AGAIN)       \
+    X(EXTENDED)            \
+    X(RELEASED)            \
+    X(EXCEPTION)
+#define MARKS_EFFECTS(X)  \
+    X(DELIVERED)          \
+    X(PROBE_FOUND)        \
+    X(PROBE_ABSENT)       \
+    X(PROBE_UNSURE)       \
+    X(DEAD_LETTER)        \
+    X(GIVEN_UP)           \
+    X(EFFECT_AFTER_CRASH) \
+    X(ZOMBIE_CALL)        \
+    X(ATTENDED)           \
+    X(LINE_WAITED)        \
+    X(TOO_LATE_TO_BEGIN)  \
+    X(EFFECT_SKIPPED)     \
+    X(EFFECT_FORGOTTEN)   \
+    X(PERSON_DECIDED)
+#define MARKS(X) MARKS_LEDGER(X) MARKS_EFFECTS(X)
 #define MARKS_SQLITE(X) X(TORN) X(FSYNC_FAILED) X(LOST_WRITES)
 #define MARK_ENUM(name) MARK_##name,
 enum mark { MARKS(MARK_ENUM) MARK_SHARED_COUNT, MARK_LAST = MARK_SHARED_COUNT - 1, MARKS_SQLITE(MARK_ENUM) MARK_COUNT };
