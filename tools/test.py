@@ -111,7 +111,7 @@ def proofs(build, sanitized):
     """What proves the core. A sanitizer makes it slow, and it is about logic: then only a part is run."""
     share = 20 if sanitized else 1
     jobs = [('model', [sys.executable, str(ROOT / 'tests/model/run.py')])] if not sanitized else []
-    half = 50000 // share
+    half = 30000 // share
     jobs += [(f'sim memory {half} histories from {seed}', [str(build / 'sim'), '--tier', 'memory', '--seed', str(seed), '--histories', str(half), '--quiet'])
              for seed in (1, 1000001)]
     jobs += [(f'sim sqlite {10000 // share} histories', [str(build / 'sim'), '--tier', 'sqlite', '--histories', str(10000 // share), '--quiet'])]
