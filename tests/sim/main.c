@@ -181,7 +181,7 @@ int main(int argc, char **argv)
             return usage();
     }
     if (options.histories == 0 && options.seconds == 0)
-        options.histories = all_mutants ? 20000 : 1000;
+        options.histories = all_mutants ? 60000 : 1000;
     hash_setup();
     log_setup((enum log_level)(LOG_ERROR + 1), LOG_LOGFMT, NULL);
 #ifdef SEMEL_MUTANTS
