@@ -4,7 +4,7 @@
 
 /* clang-format off */
 static const struct {
-    const char *kind, *reason, *sentence;
+    const char *kind, *reason, *sentence; /* reason NULL: any */
 } moves[] = {
     {"claim", "first", "claimed for the first time"},
     {"claim", "again", "claimed again"},
@@ -31,6 +31,20 @@ static const struct {
     {"lapse", "lapsed_after_sent", "the lease ran out after it was sent: nobody can tell whether it happened"},
     {"lapse", "lapsed_after_sent_deduplicated", "the lease ran out after it was sent; the destination recognises our key, so another attempt is safe"},
     {"lapse", "lapsed_after_sent_may_repeat", "the lease ran out after it was sent; the policy accepts a repetition"},
+    {"submit", "accepted", "accepted, to be delivered"},
+    {"submit", "may_be_lost_by_failover", "held: the database failed over and may have forgotten that it was done"},
+    {"take", "again", "taken to be sent: from here on it may have happened"},
+    {"take", "again_may_have_happened", "taken to be sent again, although an earlier attempt may have happened"},
+    {"take", "may_be_lost_by_failover", "held: the database failed over and may have forgotten that it was sent"},
+    {"take", "rules_allow_no_repetition", "not sent again: it may have happened, and the policy allows no repetition"},
+    {"take", "destination_may_have_forgotten_the_key", "not sent again: it may have happened, and the destination may have forgotten our key"},
+    {"take", "attempts_exhausted", "not sent again: all attempts are used up"},
+    {"raise", NULL, "a person was asked"},
+    {"resolve", NULL, "what a person was asked is settled"},
+    {"assign", NULL, "the question was given to someone else"},
+    {"probe", NULL, "the destination was asked, and its answer proves nothing"},
+    {"retry", NULL, "a person said that it is to be sent again"},
+    {"drop", NULL, "a person put it away"},
     {"expire", "kept_long_enough", "kept long enough: the result was dropped, only the fact is remembered"},
 };
 
@@ -66,7 +80,7 @@ static int64_t number_of(const struct json *object, const char *name)
 static bool tell_move(struct bytes kind, struct bytes reason, struct buf *out)
 {
     for (size_t i = 0; i < sizeof moves / sizeof *moves; i++)
-        if (bytes_is(kind, moves[i].kind) && bytes_is(reason, moves[i].reason)) {
+        if (bytes_is(kind, moves[i].kind) && (moves[i].reason == NULL || bytes_is(reason, moves[i].reason))) {
             buf_add_cstr(out, moves[i].sentence);
             return true;
         }

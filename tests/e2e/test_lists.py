@@ -108,7 +108,9 @@ def test_story_of_an_intent(client):
         ("sent", 2, "sent", "before_the_act"),
         ("extend", 2, "sent", "heartbeat"),
         ("fail", 2, "unknown", "holder_cannot_tell"),
+        ("raise", 0, None, "holder_cannot_tell"),
         ("confirm", 2, "confirmed", "late_confirm_settles_unknown"),
+        ("resolve", 0, None, "holder_cannot_tell"),
     ]
 
 
