@@ -121,11 +121,12 @@ static struct bytes form_decode(struct bytes text, struct arena *arena)
     if (out == NULL)
         return BYTES_NONE;
     for (size_t i = 0; i < text.len; i++) {
-        bool escaped = text.at[i] == '%' && i + 2 < text.len && hex_digit(text.at[i + 1]) >= 0 && hex_digit(text.at[i + 2]) >= 0;
-        out[len++] = escaped             ? (char)(hex_digit(text.at[i + 1]) << 4 | hex_digit(text.at[i + 2]))
-                     : text.at[i] == '+' ? ' '
-                                         : text.at[i];
-        i += escaped ? 2 : 0;
+        char c = text.at[i] == '+' ? ' ' : text.at[i];
+        if (c == '%' && i + 2 < text.len && hex_digit(text.at[i + 1]) >= 0 && hex_digit(text.at[i + 2]) >= 0) {
+            c = (char)(hex_digit(text.at[i + 1]) << 4 | hex_digit(text.at[i + 2]));
+            i += 2;
+        }
+        out[len++] = c;
     }
     out[len] = '\0';
     return (struct bytes){out, len};

@@ -34,20 +34,21 @@
 #define END_US (9 * WHEN_SECOND)
 
 /* What a run has to have seen at least once; otherwise it proved nothing. */
-#define MARKS(X)                                                                                                                \
-    X(PROCEED)                                                                                                                  \
-    X(REPLAY)                                                                                                                   \
-    X(IN_PROGRESS)                                                                                                              \
-    X(WAITED)                                                                                                                   \
-    X(UNKNOWN)                                                                                                                  \
-    X(KEY_REUSED)                                                                                                               \
-    X(FENCED)                                                                                                                   \
-    X(REFUSED)                                                                                                                  \
-    X(TAKEOVER)                                                                                                                 \
-    X(LAPSE_BEFORE_SENT)                                                                                                        \
-    X(LAPSE_AFTER_SENT)                                                                                                         \
-    X(DEDUPLICATED) X(ANNOUNCED_DUPLICATE) X(LATE_CONFIRM) X(RESOLVED_HAPPENED) X(RESOLVED_DID_NOT) X(CRASH) X(CRASH_IN_COMMIT) \
-        X(CRASH_LOST_REPLY) X(CRASH_AT_BOOT) X(CLOCK_JUMP) X(OUTAGE) X(ZOMBIE) X(EXPIRED) X(HORIZON) X(STORAGE_FULL)            \
+#define MARKS(X)                                                                                                     \
+    X(PROCEED)                                                                                                       \
+    X(REPLAY)                                                                                                        \
+    X(IN_PROGRESS)                                                                                                   \
+    X(WAITED)                                                                                                        \
+    X(UNKNOWN)                                                                                                       \
+    X(KEY_REUSED)                                                                                                    \
+    X(FENCED)                                                                                                        \
+    X(REFUSED)                                                                                                       \
+    X(TAKEOVER)                                                                                                      \
+    X(LAPSE_BEFORE_SENT)                                                                                             \
+    X(LAPSE_AFTER_SENT)                                                                                              \
+    X(DEDUPLICATED)                                                                                                  \
+    X(ANNOUNCED_DUPLICATE) X(LATE_CONFIRM) X(RESOLVED_HAPPENED) X(RESOLVED_DID_NOT) X(CRASH) X(CRASH_IN_COMMIT)      \
+        X(CRASH_LOST_REPLY) X(CRASH_AT_BOOT) X(CLOCK_JUMP) X(OUTAGE) X(ZOMBIE) X(EXPIRED) X(HORIZON) X(STORAGE_FULL) \
             X(CONFIRM_AGAIN) X(EXTENDED) X(RELEASED) X(EXCEPTION)
 #define MARKS_SQLITE(X) X(TORN) X(FSYNC_FAILED) X(LOST_WRITES)
 #define MARK_ENUM(name) MARK_##name,
