@@ -87,9 +87,9 @@ static void come_back(struct engine_command *command)
     bool first = act->back_first == NULL;
     *act->back_last = job;
     act->back_last = &job->next;
-    pthread_mutex_unlock(&act->lock);
     if (first)
-        act->transport->wake(act->transport);
+        act->transport->wake(act->transport); /* under the lock: once the job is seen, act_close() may end all of this */
+    pthread_mutex_unlock(&act->lock);
 }
 
 static void submit(struct job *job, enum job_stage stage)

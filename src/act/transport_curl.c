@@ -256,6 +256,9 @@ static enum status set_smtp(struct flight *flight, struct bytes secret, struct w
     if (url.at == NULL || from.at == NULL)
         return why_set(why, FULL, "no memory for a mail");
     TRY(set_common(flight, url, why));
+    /* libcurl waits for the answer to the mail, and to QUIT, without looking at anything else: not for longer than this. */
+    curl_easy_setopt(flight->easy, CURLOPT_SERVER_RESPONSE_TIMEOUT,
+                     (long)((flight->call->timeout_us + WHEN_SECOND - 1) / WHEN_SECOND));
     curl_easy_setopt(flight->easy, CURLOPT_MAIL_FROM, from.at);
     curl_easy_setopt(flight->easy, CURLOPT_MAIL_RCPT, flight->recipients);
     curl_easy_setopt(flight->easy, CURLOPT_UPLOAD, 1L);

@@ -239,7 +239,8 @@ static void on_body(struct act_call *attended, struct bytes bytes)
 static void write_sent(struct call *call, struct json_out *out)
 {
     const struct act_call *attended = &((struct forward *)call->state)->attended;
-    call_write_id(out, "intent", "int", attended->intent);
+    if (attended->intent != 0)
+        call_write_id(out, "intent", "int", attended->intent);
     json_name(out, "destination_status");
     json_i64(out, attended->end == TRANSPORT_ANSWERED || attended->end == TRANSPORT_CUT ? attended->reply.status : 0);
 }

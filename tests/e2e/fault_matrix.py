@@ -111,7 +111,10 @@ class Case:
 
     @property
     def promise_broken(self):
-        """The provider forgets a key within its time, after it has acted. Nobody can do anything about a second effect then; the table shows it."""
+        """The provider forgets a key within its time, after it has acted; or a mail server says that it did not take a mail (451) which it delivers. Nobody can do
+        anything about a second effect then; the table shows it."""
+        if self.provider == "smtp" and self.fault == "act_then_500":
+            return True
         return self.fault == "forget_keys" and self.capability == "key" and self.kill in ("acted", "late")
 
     @property

@@ -37,7 +37,8 @@ class Clock:
         os.replace(part, self.path)
 
     def wrapper(self):
-        return ["env", f"LD_PRELOAD={LIBRARY}", f"FAKETIME_TIMESTAMP_FILE={self.path}", "FAKETIME_NO_CACHE=1", "FAKETIME_DONT_FAKE_MONOTONIC=1"]
+        sanitizer = f"ASAN_OPTIONS={os.environ.get('ASAN_OPTIONS', '')}:verify_asan_link_order=0"
+        return ["env", sanitizer, f"LD_PRELOAD={LIBRARY}", f"FAKETIME_TIMESTAMP_FILE={self.path}", "FAKETIME_NO_CACHE=1", "FAKETIME_DONT_FAKE_MONOTONIC=1"]
 
 
 @pytest.fixture

@@ -152,15 +152,15 @@ def test_an_answer_that_is_too_large_is_cut_and_still_counts(opened, server):
 
 def test_not_before_its_time(opened, fake):
     box = opened(sink=sink(fake))
-    soon = (datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(seconds=3)).strftime("%Y-%m-%dT%H:%M:%SZ")
-    delayed, timed = box.submit("sink", "delayed", delay_ms=2500), box.submit("sink", "timed", at=soon)
+    soon = (datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(seconds=7)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    delayed, timed = box.submit("sink", "delayed", delay_ms=6000), box.submit("sink", "timed", at=soon)
     at_once = box.submit("sink", "now")
     box.over(at_once)
-    waiting = {effect: box.get(effect) for effect in (delayed, timed)}
-    assert [found["state"] for found in waiting.values()] == ["pending", "pending"] and fake.effects_by_ref() == {"now": 1}
-    for effect, found in waiting.items():
-        assert found["due_at"] > found["created_at"]
-        assert box.over(effect)["first_sent_at"] >= found["due_at"]
+    assert [box.get(effect)["state"] for effect in (delayed, timed)] == ["pending", "pending"] and fake.effects_by_ref() == {"now": 1}
+    found = [box.get(effect) for effect in (delayed, timed)]
+    assert all(one["due_at"] > one["created_at"] for one in found)
+    for before in found:
+        assert box.over(before["effect"])["first_sent_at"] >= before["due_at"]
     assert fake.effects_by_ref() == {"now": 1, "delayed": 1, "timed": 1}
 
 
