@@ -340,7 +340,7 @@ static enum status add_all(struct postgres_store *postgres, const char *rows, si
     ASSERT(query->row_size <= ROW_SIZE_MAX);
     size_t step = query->arrays[STORE_POSTGRES] ? count : 1;
     for (size_t i = 0; i < count; i += step)
-        TRY(add(postgres, rows + i * query->param_size, step, pending, why));
+        TRY(add(postgres, rows == NULL ? NULL : rows + i * query->param_size, step, pending, why));
     return OK;
 }
 
