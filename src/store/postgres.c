@@ -341,7 +341,7 @@ static enum status add_all(struct postgres_store *postgres, const char *rows, si
     size_t step = query->arrays[STORE_POSTGRES] ? count : 1;
     rows = rows != NULL ? rows : ""; /* a query without parameters has none to point to */
     for (size_t i = 0; i < count; i += step)
-        TRY(add(postgres, rows + i * query->param_size, step, pending, why));
+        TRY(add(postgres, rows == NULL ? NULL : rows + i * query->param_size, step, pending, why));
     return OK;
 }
 
