@@ -1,7 +1,6 @@
 /*
- * check: the unit test runner. A test is TEST(a_promise_in_words) { … } in an x_test.c beside the code; it runs in a process and
- * a fresh working directory of its own, so that a crash is one failed test. `unit [PATTERN…]` runs those whose name contains a
- * pattern.
+ * check: the unit test runner. A test is TEST(a_promise_in_words) { … } in an x_test.c beside the code; it runs in a process and a
+ * fresh working directory of its own, so that a crash is one failed test. `unit [PATTERN…]` runs those whose name contains a pattern.
  */
 #ifndef SEMEL_TESTS_CHECK_H
 #define SEMEL_TESTS_CHECK_H

@@ -1,8 +1,7 @@
 /*
- * access: who may do what. A token is `sml_<id>_<secret>`: 12 characters that name it, and 43 of base 62 (256 random bits)
- * followed by 6 of a checksum, so that a mistyped one is told apart from a revoked one. Only a peppered SHA-256 of the secret is
- * stored; it has full entropy, so no slow hash is needed. A list of tokens is an immutable snapshot; the HTTP loop owns the
- * current one.
+ * access: who may do what. A token is `sml_<id>_<secret>`: 12 characters that name it, and 43 of base 62 (256 random bits) followed by 6 of a
+ * checksum, so that a mistyped one is told apart from a revoked one. Only a peppered SHA-256 of the secret is stored; it has full entropy, so no
+ * slow hash is needed. A list of tokens is an immutable snapshot; the HTTP loop owns the current one.
  */
 #ifndef SEMEL_ACCESS_ACCESS_H
 #define SEMEL_ACCESS_ACCESS_H

@@ -1,16 +1,13 @@
 /*
- * act: the delivery of effects. Looks for what is due, takes it through the ledger, calls the destination, and tells the ledger
- * what came of it.
+ * act: the delivery of effects. Looks for what is due, takes it through the ledger, calls the destination, and tells the ledger what came of it.
  *
  *     look ──► ladder says DELIVER ──► take (SENT is durable) ──► call ──► confirm or fail ──► the row says when to look again
  *                            ASK ──► question ──► confirm, fail, or ask again later
  *                            others ──► the row is set accordingly, a person gets an exception
  *
- * Nothing here is needed for safety: a process that dies at any point leaves an intent that the ledger understands, and a row
- * that is looked at again.
+ * Nothing here is needed for safety: a process that dies at any point leaves an intent that the ledger understands, and a row that is looked at again.
  *
- * One delivery thread owns all of it but the functions marked "any thread". It is a loop around act_step(), which a simulator
- * calls by itself.
+ * One delivery thread owns all of it but the functions marked "any thread". It is a loop around act_step(), which a simulator calls by itself.
  */
 #ifndef SEMEL_ACT_ACT_H
 #define SEMEL_ACT_ACT_H
@@ -48,8 +45,7 @@ void act_wake(struct act *act);
 
 /* ---- a call that someone waits for ---- */
 
-/* For /to/…: the caller has claimed the intent itself (or the call only reads: intent 0). One attempt is made. The callbacks come
- * on the delivery thread. */
+/* For /to/…: the caller has claimed the intent itself (or the call only reads: intent 0). One attempt is made. The callbacks come on the delivery thread. */
 struct act_call {
     struct policy *policy; /* a use of it, until done */
     const struct destination *destination;

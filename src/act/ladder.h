@@ -3,8 +3,9 @@
  *
  *   PENDING   nothing is open: deliver it, unless a caller attends to it, its attempts or its time are used up
  *             (then a person gets it, or, if an attempt may have happened, the ledger makes it UNKNOWN)
- *   UNKNOWN   ask the destination, once nothing of ours can still arrive there and its answer means something; a bounded number
- * of times; then a person has it, with all that was seen settled   nothing
+ *   UNKNOWN   ask the destination, once nothing of ours can still arrive there and its answer means something; a bounded
+ *             number of times; then a person has it, with all that was seen
+ *   settled   nothing
  *
  * A retry after "it may have happened" is never decided here: the ledger puts the intent back to PENDING only where the
  * destination deduplicates on our key and still remembers it (GUARANTEES: the retry horizon), or where the user's rules accept a
@@ -46,8 +47,7 @@ struct ladder_advice {
 
 struct ladder_advice ladder_next(const struct effect_view *view);
 
-/* How long to wait after the n-th try (from 1) failed: doubling from `first` up to `max`, half of it by chance; at least what the
- * destination asked for
+/* How long to wait after the n-th try (from 1) failed: doubling from `first` up to `max`, half of it by chance; at least what the destination asked for
  * (`asked_us`, -1 when it did not). */
 int64_t ladder_backoff_us(int64_t tries, int64_t first_us, int64_t max_us, int64_t asked_us, uint64_t chance);
 

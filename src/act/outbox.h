@@ -4,9 +4,11 @@
  * A row says what to do next and when to look; what happened is the ledger's to say. So a row may be late or stale and nothing
  * goes wrong: whoever looks at it reads the intent's state with it, and acts only through the ledger.
  *
- *   DELIVER   to be sent as soon as it is due; or, if it is attended, by a caller who waits for it and decides about another try
- * (/to/…) ASK       nobody knows whether it happened; the destination will be asked PERSON    a person has to decide; there is an
- * exception FINISHED
+ *   DELIVER   to be sent as soon as it is due; or, if it is attended, by a caller who waits for it and decides about
+ *             another try (/to/…)
+ *   ASK       nobody knows whether it happened; the destination will be asked
+ *   PERSON    a person has to decide; there is an exception
+ *   FINISHED
  *
  * Steps are only ever changed together with a move of the ledger or by the one who looks at the row; see ladder.h for what
  * follows what. The functions for batches run on the writer thread inside the engine's transaction.
@@ -50,9 +52,8 @@ CHECKED enum status request_record(const struct effect_request *request, struct 
                                    struct why *why);
 CHECKED enum status request_read(struct bytes record, struct arena *arena, struct effect_request *ret_request, struct why *why);
 
-/* JSON, so that it is also the intent's result: {"status":200,"headers":[["name","value"]],"body":"text"}, or "body_base64" when
- * it is no UTF-8. `partial` says that the answer was cut off, too large, or never seen; `evidence` (JSON, may be absent) is then
- * why it counts as done. */
+/* JSON, so that it is also the intent's result: {"status":200,"headers":[["name","value"]],"body":"text"}, or "body_base64" when it is no UTF-8.
+ * `partial` says that the answer was cut off, too large, or never seen; `evidence` (JSON, may be absent) is then why it counts as done. */
 CHECKED enum status reply_record(const struct effect_reply *reply, bool partial, struct bytes evidence, struct arena *arena,
                                  struct bytes *ret_record, struct why *why);
 CHECKED enum status reply_read(struct bytes record, struct arena *arena, struct effect_reply *ret_reply, bool *ret_partial,

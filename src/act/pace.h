@@ -1,10 +1,9 @@
 /*
- * pace: how fast one destination may be called: so many at a time, so many per second, and not at all for a while when it keeps
- * failing (the breaker). Pure: the clock is given (boot time). One per destination, owned by the delivery thread; lost at a
- * restart, which is harmless.
+ * pace: how fast one destination may be called: so many at a time, so many per second, and not at all for a while when it keeps failing (the breaker).
+ * Pure: the clock is given (boot time). One per destination, owned by the delivery thread; lost at a restart, which is harmless.
  *
- * The breaker opens after PACE_FAILURES_MAX failures in a row, for PACE_OPEN_FIRST_US, doubling up to PACE_OPEN_MAX_US; then one
- * call is let through, and its success closes it.
+ * The breaker opens after PACE_FAILURES_MAX failures in a row, for PACE_OPEN_FIRST_US, doubling up to PACE_OPEN_MAX_US; then one call is let through,
+ * and its success closes it.
  */
 #ifndef SEMEL_ACT_PACE_H
 #define SEMEL_ACT_PACE_H

@@ -4,9 +4,12 @@
  *
  * The four endings are the whole point:
  *   NOT_SENT  nothing has left: no address, no connection, TLS refused, blocked by the guard, no secret, too late to begin.
- * Certainly no effect. LOST      something has left, and no answer came. It may have happened. CUT       the status came, the
- * rest did not, or was larger than allowed. ANSWERED  the whole answer is there. The transport never repeats a call by itself,
- * unless `repeatable` says that the destination would recognise it.
+ *             Certainly no effect.
+ *   LOST      something has left, and no answer came. It may have happened.
+ *   CUT       the status came, the rest did not, or was larger than allowed.
+ *   ANSWERED  the whole answer is there.
+ *
+ * The transport never repeats a call by itself, unless `repeatable` says that the destination would recognise it.
  */
 #ifndef SEMEL_ACT_TRANSPORT_H
 #define SEMEL_ACT_TRANSPORT_H

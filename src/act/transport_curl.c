@@ -208,8 +208,7 @@ static enum status set_common(struct flight *flight, struct bytes url, struct wh
     curl_easy_setopt(flight->easy, CURLOPT_PRIVATE, flight);
     curl_easy_setopt(flight->easy, CURLOPT_ERRORBUFFER, flight->error);
     curl_easy_setopt(flight->easy, CURLOPT_TIMEOUT_MS, (long)(call->timeout_us / WHEN_MS));
-    /* A kept connection may turn out to be dead, and then nobody knows whether the request arrived: only where that is harmless.
-     */
+    /* A kept connection may turn out to be dead, and then nobody knows whether the request arrived: only where that is harmless. */
     curl_easy_setopt(flight->easy, CURLOPT_FRESH_CONNECT, call->repeatable ? 0L : 1L);
     curl_easy_setopt(flight->easy, CURLOPT_FORBID_REUSE, call->repeatable ? 0L : 1L);
     return OK;
@@ -320,8 +319,7 @@ static void explain(struct flight *flight, CURLcode code)
         (void)why_set(&flight->call->why, RETRY, "%s", text);
 }
 
-/* A mail is accepted with the answer to its last line. Before that line has left, nothing is; a refusal is an answer at any
- * point. */
+/* A mail is accepted with the answer to its last line. Before that line has left, nothing is; a refusal is an answer at any point. */
 static enum transport_end end_of_mail(struct flight *flight, CURLcode code)
 {
     long status = 0;

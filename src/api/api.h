@@ -107,8 +107,7 @@ void call_write_id(struct json_out *out, const char *name, const char *prefix, i
 
 /* ---- problem.c: RFC 9457 ---- */
 
-/* Sends the problem of that code. `detail` says what happened here; more members come from `extra` (may be NULL), which writes
- * into the object. */
+/* Sends the problem of that code. `detail` says what happened here; more members come from `extra` (may be NULL), which writes into the object. */
 void problem(struct call *call, const char *code, const char *format, ...) __attribute__((format(printf, 3, 4)));
 void problem_with(struct call *call, const char *code, void (*extra)(struct call *call, struct json_out *out), const char *format,
                   ...) __attribute__((format(printf, 4, 5)));
@@ -183,8 +182,7 @@ void quarantine_lift_post(struct call *call);
 /* An audit row that is not about an intent. `detail` is JSON or absent. */
 enum status admin_record(struct ledger *ledger, struct bytes space, struct bytes actor, const char *kind, struct bytes detail);
 
-/* The space `main` keeps the house: its admins set the policy, give tokens to other spaces and change the master key. False when
- * the problem was sent. */
+/* The space `main` keeps the house: its admins set the policy, give tokens to other spaces and change the master key. False when the problem was sent. */
 bool admin_keeps_house(struct call *call);
 
 /* Makes a token row in the batch's transaction: shared with the first start. */

@@ -245,8 +245,7 @@ static const struct route *find_route(struct call *call, struct buf *allow)
 
 /* ---- who is asking ---- */
 
-/* Without tokens, a page in the user's browser must not be able to ask: neither from a foreign origin, nor under a foreign name
- * that points here. */
+/* Without tokens, a page in the user's browser must not be able to ask: neither from a foreign origin, nor under a foreign name that points here. */
 static bool is_local(const struct http_request *request)
 {
     struct bytes host = http_header(&request->head, "host"), origin = http_header(&request->head, "origin");

@@ -1,5 +1,4 @@
-/* metrics: figures in the Prometheus text format. What is in the database is asked for; when it does not answer, the rest is
- * still told. */
+/* metrics: figures in the Prometheus text format. What is in the database is asked for; when it does not answer, the rest is still told. */
 #include "api/api.h"
 #include "base/version.h"
 

@@ -1,15 +1,14 @@
 /*
- * audit: the decision log. Append-only; every transition of every intent writes its row here in the same transaction, with the
- * columns that it changed, so that the log alone rebuilds the state (ledger/rebuild.c). It is the truth, the other tables are its
- * projection.
+ * audit: the decision log. Append-only; every transition of every intent writes its row here in the same transaction, with the columns that
+ * it changed, so that the log alone rebuilds the state (ledger/rebuild.c). It is the truth, the other tables are its projection.
  *
- * Rows form a hash chain per lane. A lane is one writer: SQLite has lane 0, each PostgreSQL connection that writes has its own,
- * so that nodes do not wait for each other. hash = SHA-256(previous hash, numbers, texts), each part preceded by its length; the
- * tail of the chain is kept in `lane`. Changing, removing or reordering a row breaks every hash behind it; cutting the end off
- * disagrees with `lane`. The row that confirms an intent has the hash of its result, so that the chain covers the result too.
+ * Rows form a hash chain per lane. A lane is one writer: SQLite has lane 0, each PostgreSQL connection that writes has its own, so that nodes
+ * do not wait for each other. hash = SHA-256(previous hash, numbers, texts), each part preceded by its length; the tail of the chain is kept in `lane`.
+ * Changing, removing or reordering a row breaks every hash behind it; cutting the end off disagrees with `lane`. The row that confirms an intent has
+ * the hash of its result, so that the chain covers the result too.
  *
- * Duplicates that were answered without a transition (replays, refusals) are counted and written in bundles: one row per intent,
- * kind and actor with a count, at the latest a moment later. A crash may lose the counts of that moment, never a transition.
+ * Duplicates that were answered without a transition (replays, refusals) are counted and written in bundles: one row per intent, kind and actor
+ * with a count, at the latest a moment later. A crash may lose the counts of that moment, never a transition.
  */
 #ifndef SEMEL_AUDIT_AUDIT_H
 #define SEMEL_AUDIT_AUDIT_H
@@ -37,8 +36,7 @@ struct audit_batch {
 
 void audit_batch_init(struct audit_batch *batch, struct arena *arena);
 
-/* A new row to be filled in, zeroed but for `count` = 1; NULL when there is no memory (and `failed` is set). Valid until the next
- * add. */
+/* A new row to be filled in, zeroed but for `count` = 1; NULL when there is no memory (and `failed` is set). Valid until the next add. */
 struct row_decision *audit_add(struct audit_batch *batch);
 
 /* Gives each row its id, sequence number, times and hash; `chain` moves to the new tail. */
@@ -61,8 +59,7 @@ struct audit_verified {
     char bad[160];  /* what is wrong with it */
 };
 
-/* Walks every chain, and compares the results with what the rows say of them. OK also when a row is bad (`ret->bad_id`,
- * `ret->bad`); an error only when it could not be read. */
+/* Walks every chain, and compares the results with what the rows say of them. OK also when a row is bad (`ret->bad_id`, `ret->bad`); an error only when it could not be read. */
 CHECKED enum status audit_verify(struct store *store, struct audit_verified *ret, struct why *why);
 
 #endif

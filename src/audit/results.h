@@ -22,8 +22,7 @@ struct results {
 /* Notes the result that this row names, if it names one. BROKEN when its detail is none of ours. */
 CHECKED enum status results_note(struct results *results, const struct row_decision *row, struct why *why);
 
-/* Compares all that were noted, and forgets them. `ret_bad` is the first row whose result is gone or changed, `ret_what` says
- * which; 0 when all are there. */
+/* Compares all that were noted, and forgets them. `ret_bad` is the first row whose result is gone or changed, `ret_what` says which; 0 when all are there. */
 CHECKED enum status results_check(struct store *store, struct results *results, int64_t *ret_bad, const char **ret_what,
                                   struct why *why);
 

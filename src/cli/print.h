@@ -30,8 +30,7 @@ enum print_colour print_state_colour(struct bytes state);
 /* Local time: "2026-11-16 09:00:03", or the time of day alone when it is the same day as `now_us`. */
 void print_when(int64_t time_us, int64_t now_us, char ret[32]);
 
-/* A member's text for people: strings decoded and cleaned, anything else as written; "" when it is absent or null. In the arena.
- */
+/* A member's text for people: strings decoded and cleaned, anything else as written; "" when it is absent or null. In the arena. */
 struct bytes print_field(struct cli *cli, const struct json *object, const char *name);
 
 /* A time member; 0 when it is absent or no time. */

@@ -8,17 +8,18 @@
  * The way of one effect (the outbox in act/ does the talking):
  *
  *     rules = destination_call(d, method, path)                which kind of call is this
- *     destination_prepare(d, rules, key, request) → sent       plants key and marker; these exact bytes are stored and sent every
- * time destination_authorize(d, secret) → headers               at send time only, never stored destination_url(d, secret, path)
- * → url                   at send time only destination_outcome(rules, reply) → outcome              what the answer says about
- * the effect destination_probe(d, rules, key, sent) → request         when nobody knows: a question to the provider …
+ *     destination_prepare(d, rules, key, request) → sent       plants key and marker; these exact bytes are stored and always sent
+ *     destination_authorize(d, secret) → headers               at send time only, never stored
+ *     destination_url(d, secret, path) → url                   at send time only
+ *     destination_outcome(rules, reply) → outcome              what the answer says about the effect
+ *     destination_probe(d, rules, key, sent) → request         when nobody knows: a question to the provider …
  *     destination_probe_read(rules, key, sent, reply)          … and what its answer proves
  *
  * What the requests mean by kind:
  *     http     method, path with query, headers, body as they go over the wire; without Host, Content-Length and authorization
- *     smtp     method "SEND", path "/"; headers are the mail's own (From, To, Cc, Bcc, Subject, Content-Type …), body is its
- * body; reply.status is the last SMTP code command  method "RUN", path "/"; body is the standard input; reply.status is the exit
- * code (128 + n for signal n)
+ *     smtp     method "SEND", path "/"; headers are the mail's own (From, To, Cc, Bcc, Subject, Content-Type …), body is its body;
+ *              reply.status is the last SMTP code
+ *     command  method "RUN", path "/"; body is the standard input; reply.status is the exit code (128 + n for signal n)
  *
  * Everything returned lives in the arena that was given, in the destination, or is static. Every thread may call these.
  */

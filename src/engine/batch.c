@@ -2,9 +2,9 @@
  * batch: load, decide, save, answer. Many commands, one COMMIT.
  *
  *   SQLite      look → apply → BEGIN, write, COMMIT → answer. There is no other writer, so what was looked at stays true.
- *   PostgreSQL  look → answer what is settled or held; the rest: apply to what this node remembers → BEGIN, make sure that it is
- * still so, write, COMMIT → answer: one round trip. When it is not so, or not remembered: BEGIN, lock, apply, write, COMMIT →
- * answer. When another node was first, or the connection broke, the whole batch is decided anew.
+ *   PostgreSQL  look → answer what is settled or held; the rest: apply to what this node remembers → BEGIN, make sure that it
+ *               is still so, write, COMMIT → answer: one round trip. When it is not so, or not remembered: BEGIN, lock, apply,
+ *               write, COMMIT → answer. When another node was first, or the connection broke, the whole batch is decided anew.
  */
 #include <unistd.h>
 
@@ -308,8 +308,7 @@ static bool has_writes(const struct batch *batch)
            suppressions_are_due(&batch->engine->suppressions, batch->engine->env->boot_us(batch->engine->env));
 }
 
-/* What other faces write in the same transaction. One that refuses by its own rules (INVALID, CONFLICT) spoils only itself: it
- * has written nothing. */
+/* What other faces write in the same transaction. One that refuses by its own rules (INVALID, CONFLICT) spoils only itself: it has written nothing. */
 static enum status run_writes(struct batch *batch)
 {
     for (size_t i = 0; i < batch->count; i++) {
@@ -481,8 +480,7 @@ static enum status hold_guessed(struct batch *batch, struct q_intent_hold *holds
     return store_queue(store, &TOMBSTONE_NONE, nones, fresh, NULL, NULL, &batch->why);
 }
 
-/* Decides first and asks afterwards, in the transaction that writes it: one round trip. NOTHING when there is nothing to write.
- */
+/* Decides first and asks afterwards, in the transaction that writes it: one round trip. NOTHING when there is nothing to write. */
 static enum status attempt_guess(struct batch *batch)
 {
     struct engine *engine = batch->engine;
@@ -577,8 +575,7 @@ static enum status attempt(struct batch *batch, bool guess)
     return status;
 }
 
-/* Decides anew after a conflict with another node or a lost connection, a bounded number of times. What is UNKNOWN is never tried
- * again. */
+/* Decides anew after a conflict with another node or a lost connection, a bounded number of times. What is UNKNOWN is never tried again. */
 static enum status try_postgres(struct batch *batch)
 {
     enum status status = RETRY;
@@ -733,8 +730,7 @@ static void run_woken(struct engine *engine, struct engine_command *woken)
     }
 }
 
-/* A batch that does not fit into memory is no failure of the storage: its commands are decided one by one, so that a huge one
- * spoils only itself. */
+/* A batch that does not fit into memory is no failure of the storage: its commands are decided one by one, so that a huge one spoils only itself. */
 static void run_alone(struct batch *batch)
 {
     struct engine *engine = batch->engine;

@@ -30,8 +30,7 @@ struct engine;
  * in engine_turn(). */
 struct engine_command {
     struct ledger_command ledger;
-    /* Instead of a ledger command: writes what it likes in the batch's transaction and adds its audit rows. Runs again if the
-     * batch is tried again. */
+    /* Instead of a ledger command: writes what it likes in the batch's transaction and adds its audit rows. Runs again if the batch is tried again. */
     enum status (*write)(struct store *store, struct ledger *ledger, struct engine_command *command, struct why *why);
     /* With a ledger command: writes what belongs to its move, in the same transaction; only when the ledger moved. Sees `answer`.
      * Anything but OK undoes the batch. */
@@ -115,9 +114,8 @@ const struct engine_counts *engine_counts(const struct engine *engine);
 struct env *engine_env(const struct engine *engine);
 bool engine_is_postgres(const struct engine *engine);
 
-/* The epoch begins at 1 and grows when the database may have forgotten what it acknowledged: it failed over to a standby that was
- * not synchronous, or this node misses decisions of its own. Then quarantine is in force (true) until a person lifts it. Any
- * thread. */
+/* The epoch begins at 1 and grows when the database may have forgotten what it acknowledged: it failed over to a standby that was not synchronous, or
+ * this node misses decisions of its own. Then quarantine is in force (true) until a person lifts it. Any thread. */
 bool engine_quarantine(struct engine *engine, int64_t *ret_epoch, int64_t *ret_since_us, struct why *ret_why);
 
 /* Ends the quarantine, inside a `write` command; NOTHING when there is none. */

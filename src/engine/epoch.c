@@ -1,7 +1,6 @@
 /*
- * epoch: has the database forgotten what it acknowledged? A standby that was promoted before it had everything, or a restored
- * copy, lacks the newest decisions. Nobody can tell which keys they were about, so what might be one of them is held for a
- * person: quarantine. See engine.h.
+ * epoch: has the database forgotten what it acknowledged? A standby that was promoted before it had everything, or a restored copy, lacks the newest
+ * decisions. Nobody can tell which keys they were about, so what might be one of them is held for a person: quarantine. See engine.h.
  */
 #include "base/log.h"
 #include "engine/engine_own.h"
@@ -163,8 +162,7 @@ static enum status take_clock(void *ctx, const void *row, struct why *why)
     return OK;
 }
 
-/* Another node, or a person, may have changed it. The server's clock is read with it: batches that are decided before they are
- * sent go by it. */
+/* Another node, or a person, may have changed it. The server's clock is read with it: batches that are decided before they are sent go by it. */
 void epoch_refresh(struct engine *engine)
 {
     struct epoch_facts facts = {0};

@@ -1,12 +1,10 @@
 /*
- * lead: who runs the writer's step. Under load the writer thread does: it takes the whole queue, and the next one fills
- * meanwhile. When there is little to do, waking it and being woken costs more than the work; then the thread that gathered the
- * commands does them itself between two of its turns: it leads. Never both at once: `stepping` and `leading` pass the writer's
- * belongings from one to the other, under the lock.
+ * lead: who runs the writer's step. Under load the writer thread does: it takes the whole queue, and the next one fills meanwhile. When there is little to do,
+ * waking it and being woken costs more than the work; then the thread that gathered the commands does them itself between two of its turns: it leads.
+ * Never both at once: `stepping` and `leading` pass the writer's belongings from one to the other, under the lock.
  *
- * A disk that hangs must not hang the thread that answers everybody. While there are leads the writer thread watches, and when
- * one lasts too long it stands in for the leader (`stand_in`, the HTTP loop) until that is back. After a slow lead the writer
- * does the work for a while. Timers are always the writer's.
+ * A disk that hangs must not hang the thread that answers everybody. While there are leads the writer thread watches, and when one lasts too long it stands in
+ * for the leader (`stand_in`, the HTTP loop) until that is back. After a slow lead the writer does the work for a while. Timers are always the writer's.
  */
 #include "engine/engine_own.h"
 

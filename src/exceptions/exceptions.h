@@ -44,8 +44,7 @@ struct exception_order {
 CHECKED enum status exception_raise(struct store *store, struct ledger *ledger, const struct exception_order *order,
                                     struct why *why);
 
-/* Closes the open cards of that kind about the intent, if there are any. `resolution` is one word, `note` (may be absent) is the
- * person's. */
+/* Closes the open cards of that kind about the intent, if there are any. `resolution` is one word, `note` (may be absent) is the person's. */
 CHECKED enum status exception_close(struct store *store, struct ledger *ledger, int64_t intent, enum exception_kind kind,
                                     struct bytes resolution, struct bytes actor, struct bytes note, struct why *why);
 
@@ -53,8 +52,7 @@ CHECKED enum status exception_close(struct store *store, struct ledger *ledger, 
 CHECKED enum status exception_assign(struct store *store, struct ledger *ledger, struct bytes space, int64_t id,
                                      struct bytes owner, int64_t due_us, struct bytes actor, struct why *why);
 
-/* Opens and closes cards for the intents of a batch that became or ceased to be UNKNOWN. Before the batch's audit rows are
- * sealed. */
+/* Opens and closes cards for the intents of a batch that became or ceased to be UNKNOWN. Before the batch's audit rows are sealed. */
 CHECKED enum status exceptions_follow(struct store *store, struct ledger *ledger, struct intent *const *intents, size_t count,
                                       const struct people *people, struct why *why);
 

@@ -77,9 +77,8 @@ struct fingerprint_options {
 };
 
 struct fingerprint {
-    struct hash whole; /* over the canonical input without the ignored fields; all zero when there was no input */
-    struct bytes
-        fields; /* JSON object {"name":"16 hex digits",…} in canonical order, in the arena; BYTES_NONE when there was no
+    struct hash whole;   /* over the canonical input without the ignored fields; all zero when there was no input */
+    struct bytes fields; /* JSON object {"name":"16 hex digits",…} in canonical order, in the arena; BYTES_NONE when there was no
                    object, it has more than FINGERPRINT_FIELDS_MAX members, or their names are longer than 16 KiB together */
 };
 

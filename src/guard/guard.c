@@ -10,8 +10,7 @@
 
 /* ---- ports ---- */
 
-/* What browsers do not speak HTTP to (fetch.spec.whatwg.org, "bad port"), and databases: their protocols can be fooled by the
- * lines of a request. */
+/* What browsers do not speak HTTP to (fetch.spec.whatwg.org, "bad port"), and databases: their protocols can be fooled by the lines of a request. */
 static const uint16_t not_http[] = {1,    7,    9,    11,   13,   15,   17,   19,   20,   21,    22,    23,   25,   37,   42,
                                     43,   53,   69,   77,   79,   87,   95,   101,  102,  103,   104,   109,  110,  111,  113,
                                     115,  117,  119,  123,  135,  137,  139,  143,  161,  179,   389,   427,  465,  512,  513,

@@ -1,18 +1,16 @@
 /*
- * guard: semel calls destinations that other people name, from inside a network that trusts it. The guard keeps such calls
- * outside.
+ * guard: semel calls destinations that other people name, from inside a network that trusts it. The guard keeps such calls outside.
  *
  *   URL ──guard_url_parse: one reading──► host, port ──guard_check: what can be told at once──► libcurl
  *   libcurl resolves once ──► each address it is about to connect to ──guard_apply's callback──► socket, or none
  *
- * The address that is checked is the one that is connected to, so an answer of the DNS that changes between two questions changes
- * nothing. The connection that a request is about to use is checked once more just before it is sent, because libcurl may have
- * kept it from an earlier call under other rules. Each redirect, where they are followed at all, passes the same checks.
+ * The address that is checked is the one that is connected to, so an answer of the DNS that changes between two questions changes nothing. The
+ * connection that a request is about to use is checked once more just before it is sent, because libcurl may have kept it from an earlier call under
+ * other rules. Each redirect, where they are followed at all, passes the same checks.
  *
- * No request leaves before the last check, so that guard_sent_nothing() can tell, whatever went wrong, whether the effect is
- * surely none. And a request leaves once: libcurl would send it again by itself, a POST too, when a kept connection breaks
- * without an answer; the guard stops that. A guard belongs to one transfer at a time and lives as long as the handle it was
- * applied to.
+ * No request leaves before the last check, so that guard_sent_nothing() can tell, whatever went wrong, whether the effect is surely none. And a request leaves
+ * once: libcurl would send it again by itself, a POST too, when a kept connection breaks without an answer; the guard stops that.
+ * A guard belongs to one transfer at a time and lives as long as the handle it was applied to.
  */
 #ifndef SEMEL_GUARD_GUARD_H
 #define SEMEL_GUARD_GUARD_H
@@ -27,8 +25,7 @@ struct guard_ports {
     uint16_t first, last;
 };
 
-/* One entry of the operator's list of hosts that may be called although they are not public: `mail.internal:25`, `10.0.0.5:8080`,
- * `[fd00::5]:443`. */
+/* One entry of the operator's list of hosts that may be called although they are not public: `mail.internal:25`, `10.0.0.5:8080`, `[fd00::5]:443`. */
 struct guard_host {
     struct bytes host; /* not owned */
     bool literal;
@@ -71,8 +68,7 @@ struct guard {
 /* Reads `host:port`; INVALID with what is wrong. */
 CHECKED enum status guard_host_parse(struct bytes text, struct guard_host *ret_host, struct why *why);
 
-/* What can be told without asking the DNS: the port, names that are never public, addresses. For policies; guard_apply() does it
- * too. */
+/* What can be told without asking the DNS: the port, names that are never public, addresses. For policies; guard_apply() does it too. */
 CHECKED enum status guard_check(const struct guard_rules *rules, const struct guard_url *url, struct why *why);
 
 /* Makes the handle safe to use with this URL: sets the URL, protocols, sockets, TLS, redirects, proxies, header limits. INVALID

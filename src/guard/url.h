@@ -1,12 +1,11 @@
 /*
- * url: the address of a destination, read strictly. What two programs could read differently is refused, with a sentence that
- * says what to write; so there is nothing to hide behind. Pure; parts point into the text.
+ * url: the address of a destination, read strictly. What two programs could read differently is refused, with a sentence that says what to write;
+ * so there is nothing to hide behind. Pure; parts point into the text.
  *
  *   scheme "://" host [":" port] [path] ["?" query]        printable ASCII only
  *
- * Refused: credentials, fragments, backslashes, percent signs in the host, names in other scripts (write the xn-- form),
- * addresses in any form but the usual one (no 127.1, 0x7f000001, 0177.0.0.1, 2130706433), a zone behind an IPv6 address, a dot at
- * the end of the host, an empty or odd port.
+ * Refused: credentials, fragments, backslashes, percent signs in the host, names in other scripts (write the xn-- form), addresses in any form but
+ * the usual one (no 127.1, 0x7f000001, 0177.0.0.1, 2130706433), a zone behind an IPv6 address, a dot at the end of the host, an empty or odd port.
  */
 #ifndef SEMEL_GUARD_URL_H
 #define SEMEL_GUARD_URL_H

@@ -62,8 +62,7 @@ struct http_chunks {
 };
 
 /* Decodes from `in`, appending payload to `out` (a caller's buffer with `out_max` room left); says how much was consumed and
- * produced. OK: the last chunk and the trailer are read. NOTHING: more needed. INVALID: bad framing (400). FULL: over out_max
- * (413). */
+ * produced. OK: the last chunk and the trailer are read. NOTHING: more needed. INVALID: bad framing (400). FULL: over out_max (413). */
 CHECKED enum status http_parse_chunks(struct http_chunks *chunks, struct bytes in, char *out, size_t out_max,
                                       size_t *ret_consumed, size_t *ret_produced, struct why *why);
 

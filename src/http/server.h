@@ -74,8 +74,7 @@ struct http_counts {
     _Atomic int64_t open;
 };
 
-/* Binds and listens (so that the port is known) but does not run yet. INVALID for a bad address, bad certificate; RETRY when in
- * use. */
+/* Binds and listens (so that the port is known) but does not run yet. INVALID for a bad address, bad certificate; RETRY when in use. */
 CHECKED enum status http_server_open(const struct http_server_config *config, struct http_server **ret_server, struct why *why);
 
 /* "127.0.0.1:41873": the address that was bound. */
@@ -90,8 +89,7 @@ void http_server_run(struct http_server *server);
  * it is not away. */
 void http_server_stand_in(struct http_server *server);
 
-/* From any thread or signal watcher: stop accepting, let running requests finish (at most `grace_us`), then http_server_run
- * returns. */
+/* From any thread or signal watcher: stop accepting, let running requests finish (at most `grace_us`), then http_server_run returns. */
 void http_server_stop(struct http_server *server, int64_t grace_us);
 
 /* From any thread: calls `fn(arg)` on the loop soon, in order. Cheap when many are posted at once. */

@@ -174,8 +174,7 @@ static void had_no_effect(struct intent *intent, bool all_attempts)
         intent->row.first_sent = intent->row.first_sent_run = 0;
 }
 
-/* How long ago it may first have left, by whichever clock says longer: this decides whether the destination may have forgotten
- * our key. */
+/* How long ago it may first have left, by whichever clock says longer: this decides whether the destination may have forgotten our key. */
 static int64_t age_at_most(const struct ledger *ledger, const struct intent *intent)
 {
     int64_t wall = ledger->now.wall_us - intent->row.first_sent, run = ledger->now.run_us - intent->row.first_sent_run;
@@ -640,8 +639,7 @@ static void say_release(struct ledger *ledger, struct intent *intent, const stru
     answer(ledger, intent, VERDICT_DONE, ret);
 }
 
-/* After a loss this holder may not be the last one: what it says can settle that it happened, but free nothing and begin nothing.
- */
+/* After a loss this holder may not be the last one: what it says can settle that it happened, but free nothing and begin nothing. */
 static void lost_holder_says(struct ledger *ledger, struct intent *intent, const struct ledger_command *command,
                              struct ledger_answer *ret)
 {

@@ -9,8 +9,8 @@
  *             PENDING ◄──────────┴─────────────────────────┼────────────────────────┤
  *                ▲                                         │ lapse, fail(unknown)   └──► PENDING
  *                └──── the destination deduplicates, ──────┤
- *                      or on_unknown: retry                └──► UNKNOWN ── confirm / fail(none) with the same fence ──► CONFIRMED
- * / PENDING / REFUSED
+ *                      or on_unknown: retry                └──► UNKNOWN ── confirm / fail(none) with the same fence ──►
+ *                                                                          CONFIRMED / PENDING / REFUSED
  *
  *   PENDING   nobody works on it           CONFIRMED  it happened; the result is kept
  *   CLAIMED   held; nothing has left       REFUSED    it did not and will not happen
@@ -20,11 +20,11 @@
  *  - SENT is durable before the holder acts. A claim without `two_phase` counts as sent from the start.
  *  - The fence grows by one with each claim; every later call carries it, and one that is not the current fence changes nothing.
  *  - A lease that ran out before SENT is safely given to the next; one that ran out after it is ambiguous and never given on
- * silently.
+ *    silently.
  *  - The same key with other contents is refused and names the fields.
  *  - CONFIRMED, REFUSED and skipped UNKNOWN expire after `keep` to a tombstone; nothing else ever does.
  *  - In quarantine a key that is absent, or was last touched before the loss, is not given out unless its destination
- * deduplicates: it is UNKNOWN.
+ *    deduplicates: it is UNKNOWN.
  *  - What is submitted waits as PENDING until someone takes it; submitting the same key again changes nothing.
  *  - Each move is one row in the audit, with the columns it changed, in the same transaction.
  *

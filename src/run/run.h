@@ -4,8 +4,7 @@
  *
  *     claim (two phases) ─► sent ─► the command, with heartbeats ─► exit 0: confirm            ─► replayed to duplicates
  *                                                                   exit n: as --on-error says
- *                                                                   killed: the lease runs out ─► unknown, or again, as
- * --on-crash says
+ *                                                                   killed: the lease runs out ─► as --on-crash says
  *
  * `sent` is durable before the command starts. A result that cannot be delivered is spooled (spool.h), never dropped.
  */

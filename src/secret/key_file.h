@@ -1,7 +1,6 @@
 /*
- * key_file: the master keys in a file, one per line as base64 of 32 bytes; '#' begins a comment. The first one seals; the others
- * still open what was sealed with them, until everything is wrapped anew. The file is refused when anyone but its owner (or its
- * group, reading) can get at it.
+ * key_file: the master keys in a file, one per line as base64 of 32 bytes; '#' begins a comment. The first one seals; the others still open what
+ * was sealed with them, until everything is wrapped anew. The file is refused when anyone but its owner (or its group, reading) can get at it.
  */
 #ifndef SEMEL_SECRET_KEY_FILE_H
 #define SEMEL_SECRET_KEY_FILE_H

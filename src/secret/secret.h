@@ -1,15 +1,14 @@
 /*
- * secret: what semel needs to prove itself to others (tokens, passwords, signing keys), at rest and in use. Write-only: what was
- * put in can be used, replaced and removed, but no route and no command gives it back.
+ * secret: what semel needs to prove itself to others (tokens, passwords, signing keys), at rest and in use. Write-only: what was put in can be
+ * used, replaced and removed, but no route and no command gives it back.
  *
- * The table `secret` holds one row per space and name: the version, the sealed value, its data key wrapped by a master key, and
- * that key's id (seal.h). The master key is a file (key_file.h): the operator's, or `master.key` in the data directory, which
- * semel makes at the first use. On PostgreSQL it has to be given, the same to all nodes.
+ * The table `secret` holds one row per space and name: the version, the sealed value, its data key wrapped by a master key, and that key's id
+ * (seal.h). The master key is a file (key_file.h): the operator's, or `master.key` in the data directory, which semel makes at the first use. On PostgreSQL
+ * it has to be given, the same to all nodes.
  *
- * `struct secrets` is what a node knows: the master keys and the rows, still sealed. A value is opened for each use, straight
- * into locked memory, and lives no longer than its user wants: there is no cache of plain text. Any thread may call; changes are
- * taken over by secrets_refresh(), which the HTTP loop has called after each change and, where there are other nodes, every
- * second.
+ * `struct secrets` is what a node knows: the master keys and the rows, still sealed. A value is opened for each use, straight into locked memory, and
+ * lives no longer than its user wants: there is no cache of plain text. Any thread may call; changes are taken over by secrets_refresh(), which the
+ * HTTP loop has called after each change and, where there are other nodes, every second.
  *
  * A reference is how rules name a secret: `env:NAME`, `file:/path`, `secret:NAME`.
  */
@@ -44,9 +43,8 @@ bool secret_is_name(struct bytes name);
 /* True when `reference` is well-formed; whether there is such a secret is another question. */
 bool secret_is_reference(struct bytes reference);
 
-/* The value behind a reference; the caller frees it with secret_text_free(). One newline at the end of a file is not part of it.
- * Any thread. INVALID: no such reference, secret, variable or file, or no key for it. BROKEN: the row does not open. The sentence
- * never holds the value. */
+/* The value behind a reference; the caller frees it with secret_text_free(). One newline at the end of a file is not part of it. Any thread.
+ * INVALID: no such reference, secret, variable or file, or no key for it. BROKEN: the row does not open. The sentence never holds the value. */
 CHECKED enum status secret_resolve(struct secrets *secrets, struct bytes space, struct bytes reference,
                                    struct secret_text *ret_text, struct why *why);
 

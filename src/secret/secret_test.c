@@ -461,8 +461,7 @@ TEST(a_secret_opens_at_every_moment_of_a_rewrap_and_the_old_key_is_forgotten_beh
     node_close(&node);
 }
 
-/* The storage fails at each of its operations in turn; afterwards everything opens, and a second rewrap ends what the first
- * began. */
+/* The storage fails at each of its operations in turn; afterwards everything opens, and a second rewrap ends what the first began. */
 TEST_BOTH(a_rewrap_that_is_cut_off_anywhere_loses_nothing)
 {
     struct node node;

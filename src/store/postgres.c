@@ -84,8 +84,7 @@ static enum status lost(struct postgres_store *postgres, struct why *why)
     return why_set(why, RETRY, "the connection to PostgreSQL is lost");
 }
 
-/* A statement that was prepared for a schema which has changed since, or that the server does not have: a new connection prepares
- * it anew. */
+/* A statement that was prepared for a schema which has changed since, or that the server does not have: a new connection prepares it anew. */
 static bool is_stale(const PGresult *result, const char *state)
 {
     const char *function = PQresultErrorField(result, PG_DIAG_SOURCE_FUNCTION);
@@ -543,9 +542,8 @@ static enum status take_locked(void *ctx, const void *row, struct why *why)
     return OK;
 }
 
-/* A lane is one writer's hash chain; its lock lives as long as the connection, so whoever has it knows that no earlier writer of
- * this lane can still commit. A new writer begins its search at a place of its own, so that a writer which lost its connection
- * finds its lane free. */
+/* A lane is one writer's hash chain; its lock lives as long as the connection, so whoever has it knows that no earlier writer of this
+ * lane can still commit. A new writer begins its search at a place of its own, so that a writer which lost its connection finds its lane free. */
 static enum status take_lane(struct postgres_store *postgres, int wanted, int *ret_lane, struct why *why)
 {
     int first = wanted >= 0 ? wanted : PQbackendPID(postgres->conn) % ID_LANES, tries = wanted >= 0 ? 1 : ID_LANES;

@@ -83,8 +83,7 @@ static enum status execute(struct sqlite_store *sqlite, const char *sql, struct 
     return OK;
 }
 
-/* BEGIN, COMMIT and ROLLBACK are prepared when the database is opened: they come with every batch, and rolling back must not need
- * memory. */
+/* BEGIN, COMMIT and ROLLBACK are prepared when the database is opened: they come with every batch, and rolling back must not need memory. */
 static enum status prepare_controls(struct sqlite_store *sqlite, struct why *why)
 {
     const struct {
@@ -298,9 +297,8 @@ static enum status take_lock(const char *dir, int *ret_fd, struct why *why)
     return OK;
 }
 
-/* Boot step 0. If the last process died of a failed fsync, the page cache may show log pages that the disk does not have. Writing
- * them again makes them dirty, and this fsync tells the truth. It goes through SQLite's own file layer, so that a simulated disk
- * sees it too. */
+/* Boot step 0. If the last process died of a failed fsync, the page cache may show log pages that the disk does not have. Writing them
+ * again makes them dirty, and this fsync tells the truth. It goes through SQLite's own file layer, so that a simulated disk sees it too. */
 static enum status rewrite_pages(sqlite3_file *file, struct why *why)
 {
     static _Thread_local char block[1 << 16];

@@ -1,18 +1,15 @@
 /*
  * store: SQLite and PostgreSQL behind one small table of functions, at the level of statements. Domain logic exists once, above.
  *
- * A query is a named text from a `.sql` file beside the code that uses it; the build turns each into a `struct query` and a
- * struct for its parameters and its rows (see tools/queries.py), so that a missing column is a compile error. Parameters are an
- * array of such structs: SQLite runs the statement once per struct, PostgreSQL takes all of them as arrays in one round trip
- * where the text is written for it.
+ * A query is a named text from a `.sql` file beside the code that uses it; the build turns each into a `struct query` and a struct for
+ * its parameters and its rows (see tools/queries.py), so that a missing column is a compile error. Parameters are an array of such structs:
+ * SQLite runs the statement once per struct, PostgreSQL takes all of them as arrays in one round trip where the text is written for it.
  *
- * Promises: COMMIT returned OK ⇒ durable (SQLite: WAL and synchronous=FULL; PostgreSQL: synchronous_commit=on). UNKNOWN ⇒ the
- * COMMIT may have happened. A failed fsync stops the process: what the kernel still holds cannot be trusted. A connection belongs
- * to one thread at a time.
+ * Promises: COMMIT returned OK ⇒ durable (SQLite: WAL and synchronous=FULL; PostgreSQL: synchronous_commit=on). UNKNOWN ⇒ the COMMIT may have
+ * happened. A failed fsync stops the process: what the kernel still holds cannot be trusted. A connection belongs to one thread at a time.
  *
- * Inside a transaction a database may queue statements that nobody needs the answer of (PostgreSQL does, to save round trips):
- * later statements see what they did, and when one fails, the next statement that has rows, store_flush() or store_commit() says
- * so. Nothing is committed then.
+ * Inside a transaction a database may queue statements that nobody needs the answer of (PostgreSQL does, to save round trips): later statements
+ * see what they did, and when one fails, the next statement that has rows, store_flush() or store_commit() says so. Nothing is committed then.
  */
 #ifndef SEMEL_STORE_STORE_H
 #define SEMEL_STORE_STORE_H
@@ -113,13 +110,11 @@ CHECKED enum status store_begin(struct store *store, struct why *why);
 CHECKED enum status store_commit(struct store *store, struct why *why);
 void store_rollback(struct store *store);
 
-/* Runs `query` for `count` parameter structs (NULL and 0 for a query without parameters: it runs once). `on_row`, `ret_changed`
- * may be NULL. */
+/* Runs `query` for `count` parameter structs (NULL and 0 for a query without parameters: it runs once). `on_row`, `ret_changed` may be NULL. */
 CHECKED enum status store_run(struct store *store, const struct query *query, const void *params, size_t count,
                               store_row_fn *on_row, void *ctx, int64_t *ret_changed, struct why *why);
 
-/* Runs it now or, together with what follows, at the latest in store_flush(): until then `ctx` has to live. `params` may go at
- * once. */
+/* Runs it now or, together with what follows, at the latest in store_flush(): until then `ctx` has to live. `params` may go at once. */
 CHECKED enum status store_queue(struct store *store, const struct query *query, const void *params, size_t count,
                                 store_row_fn *on_row, void *ctx, struct why *why);
 CHECKED enum status store_flush(struct store *store, struct why *why);

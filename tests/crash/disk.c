@@ -1,8 +1,7 @@
 /*
- * disk: SQLite's file layer in memory, with every failure on request. A file has what the process sees (the page cache), what is
- * on the disk, and between the two the writes that are not yet synced. A file that was deleted may be there again after a power
- * loss, until its directory is synced: SQLite's unix layer does that at the first sync of a log or journal that it may have made,
- * so this one does too. The same goes for the name of a new file.
+ * disk: SQLite's file layer in memory, with every failure on request. A file has what the process sees (the page cache), what is on the disk, and between
+ * the two the writes that are not yet synced. A file that was deleted may be there again after a power loss, until its directory is synced: SQLite's
+ * unix layer does that at the first sync of a log or journal that it may have made, so this one does too. The same goes for the name of a new file.
  */
 #include <sqlite3.h>
 #include <stdio.h>
@@ -221,8 +220,7 @@ static int file_read(sqlite3_file *base, void *ret, int len, sqlite3_int64 at)
         return SQLITE_IOERR_READ;
     const struct image *image = &file_of(base)->cache;
     size_t there = (size_t)at < image->len ? image->len - (size_t)at : 0, got = there < (size_t)len ? there : (size_t)len;
-    /* SQLite takes a short read of the main file for its end; the system's layer never reports one elsewhere, so it would prove
-     * nothing. */
+    /* SQLite takes a short read of the main file for its end; the system's layer never reports one elsewhere, so it would prove nothing. */
     if (strcmp(file_of(base)->name, PATH) != 0 && fails(DISK_READS_SHORT))
         got /= 2;
     if (got > 0)

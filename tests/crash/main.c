@@ -132,8 +132,7 @@ static struct ending run_one(const struct scenario *scenario, const struct plan 
 
 /* ---- walks ---- */
 
-/* Every point at which a crash makes a difference, until a run sees none. False when one did not hold: the rest would say the
- * same. */
+/* Every point at which a crash makes a difference, until a run sees none. False when one did not hold: the rest would say the same. */
 static bool walk_points(const struct options *options, const struct scenario *scenario, struct plan plan, uint64_t stride)
 {
     for (plan.at = 1 + plan.seed % stride; plan.at < POINTS_MAX; plan.at += stride) {

@@ -1,5 +1,4 @@
-/* scenarios: what is done while it goes wrong. Each is a few commands; world_say() repeats what got no answer, as a client would.
- */
+/* scenarios: what is done while it goes wrong. Each is a few commands; world_say() repeats what got no answer, as a client would. */
 #include <stdio.h>
 
 #include "crash.h"

@@ -1,7 +1,6 @@
 /*
- * The canonical form. Numbers: what is written reads back as the same double, has as few digits as possible, is the nearest of
- * those, and is canonical itself. Documents: members come in the order of UTF-16, and neither their order nor white space in the
- * source matters.
+ * The canonical form. Numbers: what is written reads back as the same double, has as few digits as possible, is the nearest of those, and is
+ * canonical itself. Documents: members come in the order of UTF-16, and neither their order nor white space in the source matters.
  */
 #include "fuzz.h"
 

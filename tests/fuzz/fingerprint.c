@@ -1,7 +1,6 @@
 /*
- * Fingerprints of two JSON inputs on two lines: they are equal exactly when the canonical forms are; the fields that are named as
- * different are exactly those that are; an ignored field changes nothing. Field hashes read from storage may be damaged: that is
- * said, not believed.
+ * Fingerprints of two JSON inputs on two lines: they are equal exactly when the canonical forms are; the fields that are named as different
+ * are exactly those that are; an ignored field changes nothing. Field hashes read from storage may be damaged: that is said, not believed.
  */
 #include "fuzz.h"
 

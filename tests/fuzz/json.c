@@ -1,7 +1,6 @@
 /*
- * The JSON reader against a second, simple recogniser of RFC 8259: what is accepted is grammatical UTF-8, and what is grammatical
- * is accepted unless one of the stated refusals applies. What was read is written, read and equal again; the canonical form is
- * stable.
+ * The JSON reader against a second, simple recogniser of RFC 8259: what is accepted is grammatical UTF-8, and what is grammatical is
+ * accepted unless one of the stated refusals applies. What was read is written, read and equal again; the canonical form is stable.
  */
 #include "fuzz.h"
 

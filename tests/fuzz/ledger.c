@@ -1,8 +1,7 @@
 /*
- * The state machine under any sequence of commands and clocks. One intent, three bytes per command. After each command: the audit
- * rows alone rebuild the intent; fences only grow, and an answered claim is the only thing that grows them; nothing changes with
- * a stale fence; a confirmed result stays what it is until it expires; nothing that was ever sent is given out again unless the
- * rules say so.
+ * The state machine under any sequence of commands and clocks. One intent, three bytes per command. After each command: the audit rows alone
+ * rebuild the intent; fences only grow, and an answered claim is the only thing that grows them; nothing changes with a stale fence;
+ * a confirmed result stays what it is until it expires; nothing that was ever sent is given out again unless the rules say so.
  */
 #include "fuzz.h"
 

@@ -1,7 +1,6 @@
 /*
- * Token texts. Three tokens exist: one that opens, one that was revoked, one that expired. Nothing but the exact text of the
- * first may open, also when its checksum is right: the input is tried as it is, as changes to an issued text, and as such with
- * the checksum made anew.
+ * Token texts. Three tokens exist: one that opens, one that was revoked, one that expired. Nothing but the exact text of the first may
+ * open, also when its checksum is right: the input is tried as it is, as changes to an issued text, and as such with the checksum made anew.
  */
 #include "fuzz.h"
 

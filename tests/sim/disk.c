@@ -1,8 +1,7 @@
 /*
- * disk: SQLite's file layer on a simulated disk. Each file has what the process sees (the page cache) and what the disk has; a
- * write is pending until it is synced. When the machine loses power, each pending write is on the disk, not there, or torn at
- * 512-byte sectors. When fsync fails, the pending writes are dropped and yet look clean, as Linux does it. When only the process
- * dies, the page cache lives on.
+ * disk: SQLite's file layer on a simulated disk. Each file has what the process sees (the page cache) and what the disk has; a write is pending
+ * until it is synced. When the machine loses power, each pending write is on the disk, not there, or torn at 512-byte sectors. When fsync fails,
+ * the pending writes are dropped and yet look clean, as Linux does it. When only the process dies, the page cache lives on.
  */
 #include <sqlite3.h>
 #include <stdio.h>

@@ -1,5 +1,4 @@
-/* person: looks at the destination and decides about an exception, as src/api/resolve.c lets it. It may leave one alone for ever.
- */
+/* person: looks at the destination and decides about an exception, as src/api/resolve.c lets it. It may leave one alone for ever. */
 #include "sim.h"
 
 enum decision { DECIDE_HAPPENED, DECIDE_DID_NOT, DECIDE_AGAIN };

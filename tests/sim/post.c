@@ -1,5 +1,4 @@
-/* post: the transport of the delivery, and the destinations at its other end. A call that has left may arrive when whoever sent
- * it is dead. */
+/* post: the transport of the delivery, and the destinations at its other end. A call that has left may arrive when whoever sent it is dead. */
 #include <stdio.h>
 
 #include "act/act_own.h"
