@@ -198,7 +198,7 @@ static struct bytes setting_values(struct cli *cli, const struct setting *settin
     return text;
 }
 
-static void print_setting_json(struct cli *cli, const struct setting *setting, bool of_destination)
+static void print_setting_json(struct cli *cli, const struct setting *setting, const char *of)
 {
     struct buf buf;
     buf_init(&buf, 64 << 10);
@@ -215,11 +215,13 @@ static void print_setting_json(struct cli *cli, const struct setting *setting, b
     json_name(&out, "example");
     json_cstr(&out, setting->example);
     json_name(&out, "top");
-    json_bool(&out, !of_destination && (setting->places & POLICY_TOP) != 0);
+    json_bool(&out, of == NULL && (setting->places & POLICY_TOP) != 0);
     json_name(&out, "workflow");
-    json_bool(&out, !of_destination && (setting->places & POLICY_WORKFLOW) != 0);
+    json_bool(&out, of == NULL && (setting->places & POLICY_WORKFLOW) != 0);
     json_name(&out, "destination");
-    json_bool(&out, of_destination);
+    json_bool(&out, of != NULL && strcmp(of, "destination") == 0);
+    json_name(&out, "mcp");
+    json_cstr(&out, of != NULL && strcmp(of, "destination") != 0 ? of : NULL);
     json_name(&out, "help");
     json_cstr(&out, setting->help);
     json_close(&out, '}');
@@ -234,13 +236,14 @@ static const char *place_name(unsigned places)
     return places == POLICY_WORKFLOW ? "workflow" : "both";
 }
 
-static void show_setting(struct cli *cli, const struct setting *setting, bool of_destination, struct table *table)
+/* `of`: what it is a setting of; NULL for the policy itself and its workflows. */
+static void show_setting(struct cli *cli, const struct setting *setting, const char *of, struct table *table)
 {
     if (cli_on(cli, "--json")) {
-        print_setting_json(cli, setting, of_destination);
+        print_setting_json(cli, setting, of);
         return;
     }
-    const struct bytes cells[] = {bytes_of(setting->name), bytes_of(of_destination ? "destination" : place_name(setting->places)),
+    const struct bytes cells[] = {bytes_of(setting->name), bytes_of(of != NULL ? of : place_name(setting->places)),
                                   setting_values(cli, setting),
                                   bytes_of(setting->default_text != NULL ? setting->default_text : "-"), bytes_of(setting->help)};
     table_add(table, cells, COLOUR_NONE);
@@ -252,9 +255,11 @@ int policy_settings_run(struct cli *cli)
     struct table table;
     table_init(&table, &cli->arena, headings, sizeof headings / sizeof *headings);
     for (size_t i = 0; i < policy_setting_count; i++)
-        show_setting(cli, &policy_settings[i], false, &table);
+        show_setting(cli, &policy_settings[i], NULL, &table);
     for (size_t i = 0; i < destination_setting_count; i++)
-        show_setting(cli, &destination_settings[i], true, &table);
+        show_setting(cli, &destination_settings[i], "destination", &table);
+    for (size_t i = 0; i < mcp_setting_count; i++)
+        show_setting(cli, &mcp_settings[i], mcp_settings[i].places == MCP_SERVER ? "server" : "tool", &table);
     if (!cli_on(cli, "--json"))
         table_print(&table);
     return CLI_OK;
