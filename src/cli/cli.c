@@ -70,6 +70,12 @@ const struct cli_command cli_commands[] = {
      "Without --input it explains the parts of the template.\n\n"
      "  semel key 'followup:{lead_id}:{day}' --time sent_at --zone Europe/Paris --input '{\"lead_id\":8821,\"sent_at\":\"2026-11-16T09:00:00Z\"}'",
      key_run},
+    {"mcp", "Make each tool call of an MCP server once: put it in front of the server's command.",
+     {{"CMD [ARG...]", CLI_REST, "The server's command and its arguments.", NULL, false}}, mcp_options, CLI_CALLS_URL,
+     "Speaks MCP on stdin and stdout. Tools that only read pass; any other call goes through the ledger, and an equal one of the same run gets\n"
+     "its result. Works with a daemon or, like semel run, on the data itself. The exit code is the server's.\n\n"
+     "  semel mcp -- npx -y @modelcontextprotocol/server-filesystem /srv/files\n"
+     "  semel mcp --run \"$TICKET\" --server mail --key-fields 'send_mail=to,template' -- ./mail-server", mcp_run},
     {"policy apply", "Check a policy file and make it the daemon's policy.",
      {{"FILE", CLI_FILE, "The policy, or - for stdin.", NULL, false}}, NULL, ALL_SHARED, NULL, policy_apply_run},
     {"policy check", "Check a policy file. Asks no daemon.",

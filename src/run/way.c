@@ -123,12 +123,20 @@ static void write_claim(const struct way_claim *claim, int64_t wait_us, struct b
     const struct {
         const char *name;
         struct bytes text;
-    } texts[] = {{"workflow", claim->workflow}, {"key", claim->key}, {"action", claim->action}, {"keep", claim->keep}};
+    } texts[] = {{"workflow", claim->workflow},
+                 {"key", claim->key},
+                 {"action", claim->action},
+                 {"keep", claim->keep},
+                 {"run", claim->run}};
     struct json_out out = json_out_to(body);
     json_open(&out, '{');
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         json_name(&out, texts[i].name);
         json_text(&out, texts[i].text);
+    }
+    if (claim->input.at != NULL) {
+        json_name(&out, "input");
+        json_raw(&out, claim->input);
     }
     json_name(&out, "lease_ms");
     json_i64(&out, claim->lease_us / WHEN_MS);
@@ -270,13 +278,26 @@ static const char *token(void)
     return text != NULL && *text != '\0' ? text : NULL;
 }
 
+static enum status direct_fingerprint(struct way *way, const struct direct *direct, const struct way_claim *claim,
+                                      struct fingerprint *ret, struct why *why)
+{
+    const struct workflow_rules *rules = policy_workflow(direct->policy, claim->workflow);
+    const struct fingerprint_options options = {engine_pepper(direct->engine), rules->ignore, rules->ignore_count};
+    struct json input;
+    if (claim->input.at == NULL)
+        return OK;
+    TRY(take_result(way, claim->input, &input, why));
+    return fingerprint_make(&input, &options, &way->cli->arena, ret, why);
+}
+
 static enum status direct_claim(struct way *way, const struct way_claim *claim, bool linger, struct way_answer *ret,
                                 struct why *why)
 {
     struct direct direct;
     struct ledger_answer answer;
     TRY(direct_open(way->data, token(), &way->cli->arena, &direct, why));
-    struct ledger_command command = {.op = OP_CLAIM, .workflow = claim->workflow, .key = claim->key, .action = claim->action};
+    struct ledger_command command = {
+        .op = OP_CLAIM, .workflow = claim->workflow, .key = claim->key, .action = claim->action, .run = claim->run};
     direct_claim_rules(&direct, &command);
     command.lease_us = claim->lease_us;
     command.two_phase = true;
@@ -284,7 +305,9 @@ static enum status direct_claim(struct way *way, const struct way_claim *claim, 
         command.keep_us = claim->keep_us;
     if (claim->on_unknown >= 0)
         command.on_unknown = (enum on_unknown)claim->on_unknown;
-    enum status status = apply_claim(way, &direct, &command, linger, &answer, why);
+    enum status status = direct_fingerprint(way, &direct, claim, &command.fingerprint, why);
+    if (status == OK)
+        status = apply_claim(way, &direct, &command, linger, &answer, why);
     struct way_answer taken;
     if (status == OK)
         take_direct(&answer, &taken);
@@ -435,6 +458,46 @@ enum status way_say(struct way *way, const struct way_say *say, enum ledger_verd
 {
     struct say_attempt attempt = {say, ret_verdict};
     return find_way(way, &(struct attempt){try_http_say, try_direct_say, &attempt}, ret_code, why);
+}
+
+/* ---- the policy ---- */
+
+static enum status try_http_policy(struct way *way, void *ctx, int *ret_code, struct why *why)
+{
+    struct policy **ret_policy = ctx;
+    struct client_reply reply;
+    const struct client_request request = {
+        .method = "GET", .path = BYTES("/v1/policy"), .timeout_us = HTTP_TIMEOUT_US, .stop = way->stop};
+    TRY(client_try(way->cli, &request, &reply, ret_code, why));
+    if (reply.status == 403)
+        return why_set(why, NOTHING, "the token may not read the policy: it needs the scope \"read\"");
+    if (reply.status != 200 || !reply.is_json)
+        return take_problem(way->cli, &reply, ret_code, why);
+    struct yaml_problems *problems = calloc(1, sizeof *problems);
+    ASSERT(problems != NULL);
+    const struct json *text = json_get(&reply.json, BYTES("text"));
+    enum status status =
+        policy_parse(text != NULL && text->type == JSON_STRING ? text->text : BYTES(""), ret_policy, problems);
+    if (status != OK)
+        status = why_set(why, INVALID, "the daemon's policy is not understood here: %s", problems->at[0].text);
+    free(problems);
+    return status;
+}
+
+static enum status try_direct_policy(struct way *way, void *ctx, struct why *why)
+{
+    struct policy **ret_policy = ctx;
+    struct direct direct;
+    TRY(direct_open(way->data, token(), &way->cli->arena, &direct, why));
+    *ret_policy = direct.policy;
+    policy_use(direct.policy);
+    direct_close(&direct);
+    return OK;
+}
+
+enum status way_policy(struct way *way, struct policy **ret_policy, int *ret_code, struct why *why)
+{
+    return find_way(way, &(struct attempt){try_http_policy, try_direct_policy, ret_policy}, ret_code, why);
 }
 
 void way_wait(struct way *way, const struct way_answer *answer, int64_t wait_us)
