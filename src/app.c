@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "agent/gateway.h"
 #include "api/api.h"
 #include "base/when.h"
 
@@ -357,10 +358,12 @@ int app_run(const struct app_options *options)
     int code = status == OK ? 0 : complain(exit_code_of(status), why.text);
     if (status == OK)
         run(app);
+    gateway_close(&app->api);
     act_close(app->api.act);
     engine_close(app->engine); /* answers what is left through the loop's queue */
     if (app->api.server != NULL)
         http_server_close(app->api.server);
+    gateway_free(&app->api);
     policy_free(app->api.policy);
     access_free(app->api.access);
     secrets_close(app->api.secrets);

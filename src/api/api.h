@@ -18,6 +18,7 @@
 #define API_LIST_DEFAULT 50
 
 struct call;
+struct gateway;
 
 /* What the face needs to know; owned by the loop thread. */
 struct api {
@@ -28,6 +29,7 @@ struct api {
     int64_t policy_version;
     struct access *access;
     struct secrets *secrets;
+    struct gateway *gateway; /* of MCP servers; made by the first call to one. See agent/gateway.h */
     bool open;           /* no tokens asked for: loopback only */
     const char *storage; /* "sqlite", "postgres" */
     int64_t started_us;
@@ -161,6 +163,8 @@ void exceptions_assign(struct call *call);
 void exceptions_resolve(struct call *call);
 void forward_call(struct call *call);
 void intents_list(struct call *call);
+void mcp_gateway(struct call *call);                                /* agent/gateway.c */
+void gateway_metrics(const struct gateway *gateway, struct buf *out); /* agent/gateway.c; nothing for NULL */
 void intents_show(struct call *call);
 void decisions_list(struct call *call);
 void policy_show(struct call *call);

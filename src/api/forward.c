@@ -10,7 +10,7 @@
 
 /* ---- the request ---- */
 
-static bool is_own(struct bytes name)
+bool forward_is_own(struct bytes name)
 {
     static const char *const names[] = {
         "host",        "content-length", "transfer-encoding", "connection",       "expect",        "te",
@@ -49,7 +49,7 @@ static bool make_request(struct forward *forward)
         struct pair pair = {head->headers[i].name, head->headers[i].value};
         if (bytes_eq_nocase(pair.name, BYTES("authorization")) && !bytes_starts(pair.value, BYTES("Bearer sml_")))
             forward->authorization = pair;
-        if (is_own(pair.name))
+        if (forward_is_own(pair.name))
             continue;
         if (!bytes_is_utf8(pair.value)) {
             problem_field(call, pair.name, "The header is not UTF-8, so it cannot be kept exactly.");

@@ -32,6 +32,9 @@ struct forward {
     bool repeated; /* shadow mode: it has got a key of its own */
 };
 
+/* A header that is semel's own, or belongs to one connection: it is not passed on. */
+bool forward_is_own(struct bytes name);
+
 /* Chooses the key and what it stands for into the claim; false when the problem was sent. */
 bool forward_name(struct forward *forward, struct ledger_command *ret_claim);
 

@@ -152,6 +152,7 @@ static void finish(struct call *call)
     write_effects(out, api->act);
     if (call->read.status == OK)
         write_stored(out, figures);
+    gateway_metrics(api->gateway, out);
     write_http(out, api);
     buf_release(&figures->depth);
     buf_release(&figures->waiting);

@@ -1,7 +1,9 @@
 #include "base/when.h"
 #include "check.h"
 #include "mcp/answer.h"
+#include "mcp/budget.h"
 #include "mcp/key.h"
+#include "mcp/sse.h"
 
 /* ---- messages ---- */
 
@@ -247,4 +249,57 @@ TEST(a_replay_has_the_callers_id_and_says_that_it_is_one)
     CHECK_INT(out.len, 0);
     buf_release(&out);
     arena_release(&arena);
+}
+
+/* ---- streams ---- */
+
+TEST(an_event_stream_leaves_as_the_bytes_that_came_however_it_was_cut)
+{
+    static const char stream[] = ": hello\n\nid: 1\ndata: {\"a\":\ndata:1}\n\nevent: message\r\ndata: x\r\n\r\ndata: y\r\rdata: open";
+    static const char *const datas[] = {"", "{\"a\":\n1}", "x", "y"};
+    for (size_t cut = 1; cut < sizeof stream; cut++) {
+        struct mcp_sse sse;
+        struct buf all;
+        size_t count = 0;
+        mcp_sse_init(&sse, 1 << 20);
+        buf_init(&all, 1 << 20);
+        for (size_t at = 0; at < sizeof stream - 1; at += cut) {
+            size_t len = sizeof stream - 1 - at < cut ? sizeof stream - 1 - at : cut;
+            struct bytes event, data;
+            CHECK(mcp_sse_feed(&sse, (struct bytes){stream + at, len}));
+            while (mcp_sse_next(&sse, &event, &data)) {
+                CHECK(count < 4);
+                CHECK_TEXT(data, datas[count]);
+                count++;
+                buf_add(&all, event);
+            }
+        }
+        CHECK_INT(count, 4);
+        CHECK_TEXT(mcp_sse_rest(&sse), "data: open");
+        buf_add(&all, mcp_sse_rest(&sse));
+        CHECK_TEXT(buf_bytes(&all), stream);
+        buf_release(&all);
+        mcp_sse_release(&sse);
+    }
+    struct mcp_sse small;
+    mcp_sse_init(&small, 8);
+    CHECK(!mcp_sse_feed(&small, BYTES("data: too long")));
+    mcp_sse_release(&small);
+}
+
+/* ---- budgets ---- */
+
+TEST(a_budget_ends_and_begins_anew_with_its_time)
+{
+    struct mcp_budget budget = {0};
+    struct hash a = {.at = {[31] = 1}}, b = {.at = {[31] = 2}};
+    CHECK(mcp_budget_take(&budget, &a, 0, 0, 0)); /* no limit */
+    for (int i = 0; i < 3; i++)
+        CHECK(mcp_budget_take(&budget, &a, 3, 100, i));
+    CHECK(!mcp_budget_take(&budget, &a, 3, 100, 99));
+    CHECK(mcp_budget_take(&budget, &b, 3, 100, 99));
+    CHECK(mcp_budget_take(&budget, &a, 3, 100, 100));
+    CHECK(mcp_budget_take(&budget, &b, 2, 0, 1000));
+    CHECK(!mcp_budget_take(&budget, &b, 2, 0, 1000000)); /* for ever */
+    mcp_budget_free(&budget);
 }

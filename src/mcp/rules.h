@@ -8,6 +8,7 @@
  *       mail:
  *         destination: mail-mcp         # the server for /mcp/mail: an HTTP destination of this policy
  *         annotations: trust            # or ignore: what the server says about its tools
+ *         timeout: 5m
  *         window: 10m                   # calls outside of a run or session: equal ones are the same for so long
  *         calls_per_run: 200
  *         calls_per_hour: 1000
@@ -43,6 +44,7 @@ struct mcp_server_rules {
     struct bytes name, workflow;
     struct bytes destination, path; /* where the server is, for /mcp/NAME; BYTES_NONE: it has none here */
     bool trust;
+    int64_t timeout_us; /* of a call to the server behind /mcp/NAME */
     int64_t window_us, calls_per_run, calls_per_hour; /* 0: no limit */
     struct mcp_tool_rules *tools;                     /* by name */
     size_t tool_count;
