@@ -9,5 +9,6 @@
 
 extern const struct cli_option mcp_options[];
 int mcp_run(struct cli *cli);
+int mcp_server_run(struct cli *cli);
 
 #endif

@@ -76,6 +76,9 @@ const struct cli_command cli_commands[] = {
      "its result. Works with a daemon or, like semel run, on the data itself. The exit code is the server's.\n\n"
      "  semel mcp -- npx -y @modelcontextprotocol/server-filesystem /srv/files\n"
      "  semel mcp --run \"$TICKET\" --server mail --key-fields 'send_mail=to,template' -- ./mail-server", mcp_run},
+    {"mcp-server", "Give an agent semel's own tools: check, claim, confirm, fail, explain, list exceptions.", {{0}}, NULL, CLI_CALLS_DAEMON,
+     "Speaks MCP on stdin and stdout and asks the daemon, with the rights of SEMEL_TOKEN. In an agent's settings:\n\n"
+     "  { \"mcpServers\": { \"semel\": { \"command\": \"semel\", \"args\": [\"mcp-server\"] } } }", mcp_server_run},
     {"policy apply", "Check a policy file and make it the daemon's policy.",
      {{"FILE", CLI_FILE, "The policy, or - for stdin.", NULL, false}}, NULL, ALL_SHARED, NULL, policy_apply_run},
     {"policy check", "Check a policy file. Asks no daemon.",

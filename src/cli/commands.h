@@ -33,6 +33,7 @@ int help_run(struct cli *cli);
 int intents_run(struct cli *cli);
 int key_run(struct cli *cli);
 int mcp_run(struct cli *cli); /* agent/mcp_command.c */
+int mcp_server_run(struct cli *cli); /* agent/tools_command.c */
 int policy_apply_run(struct cli *cli);
 int policy_check_run(struct cli *cli);
 int policy_settings_run(struct cli *cli);

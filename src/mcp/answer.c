@@ -76,6 +76,7 @@ const char *mcp_error_name(enum mcp_error code)
     case MCP_ERROR_PARSE:
         return "malformed";
     case MCP_ERROR_REQUEST:
+    case MCP_ERROR_METHOD:
     case MCP_ERROR_PARAMS:
         return "invalid";
     case MCP_ERROR_OUTCOME_UNKNOWN:

@@ -31,6 +31,7 @@ bool mcp_effect_unknown(enum mcp_outcome outcome, const struct mcp_treatment *tr
 enum mcp_error {
     MCP_ERROR_PARSE = -32700,
     MCP_ERROR_REQUEST = -32600,
+    MCP_ERROR_METHOD = -32601,
     MCP_ERROR_PARAMS = -32602,
     MCP_ERROR_OUTCOME_UNKNOWN = -32080, /* nobody can tell whether it happened: do not call again */
     MCP_ERROR_IN_PROGRESS = -32081,     /* the same call is still running elsewhere: call again later */
