@@ -376,6 +376,10 @@ void mcp_gateway(struct call *call)
         problem(call, "method_not_allowed", "This path takes GET, POST, DELETE.");
         return;
     }
+    if (call->stopped && method != HTTP_POST) {
+        problem(call, "agent_stopped", "An operator stopped this agent.");
+        return;
+    }
     struct gateway *gateway = gateway_of(call);
     if (gateway == NULL)
         return;
@@ -400,5 +404,9 @@ void mcp_gateway(struct call *call)
         return;
     }
     mcp_message_read(call->request->body, &passage->message);
-    take_message(passage);
+    if (call->stopped)
+        passage_error(passage, 200, MCP_ERROR_STOPPED,
+                      "An operator stopped this agent. Nothing was done. Stop, and tell the user: it goes on after `semel agents start`.");
+    else
+        take_message(passage);
 }

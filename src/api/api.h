@@ -45,6 +45,9 @@ struct route {
     void (*handle)(struct call *call);
 };
 
+/* Beside a route's scope: also for an agent that was stopped. It says what became of what was begun, or answers that itself. */
+#define ROUTE_FINISHES 256
+
 extern const struct route api_routes[];
 extern const size_t api_route_count;
 
@@ -55,6 +58,7 @@ struct call {
     struct bytes params[API_PARAMS_MAX]; /* what stood for {…} in the path, decoded */
     struct bytes space, actor;
     int scopes;
+    bool stopped; /* an operator stopped the agent that asks */
     char request_id[32];
     struct buf out; /* the body under construction */
     struct http_header headers[12];
@@ -143,6 +147,8 @@ int64_t claims_preferred_wait_ms(struct call *call);
 void claims_answer(struct call *call);
 
 /* ---- handlers ---- */
+void agents_start(struct call *call);
+void agents_stop(struct call *call);
 void claims_create(struct call *call);
 void claims_sent(struct call *call);
 void claims_confirm(struct call *call);

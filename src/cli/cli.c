@@ -27,6 +27,12 @@
 
 /* clang-format off */
 const struct cli_command cli_commands[] = {
+    {"agents start", "Let an agent that was stopped go on.", {{"AGENT", CLI_TEXT, "The name or id of its token.", NULL, false}}, NULL, ALL_SHARED, NULL,
+     agents_start_run},
+    {"agents stop", "Stop an agent at once: its token begins nothing new. It may finish what it began.",
+     {{"AGENT", CLI_TEXT, "The name or id of its token.", NULL, false}}, NULL, ALL_SHARED,
+     "Tool calls at /mcp, claims, effects and /to are refused from the next request on, and the model is told so. It is in the decision log.\n\n"
+     "  semel agents stop support-bot", agents_stop_run},
     {"audit verify", "Check that no row of the decision log and no result was changed or removed.", {{0}}, audit_verify_options, CLI_PRINTS_JSON,
      "Reads the data itself, so it also works while the daemon is stopped. Exit 65 when a row does not fit.", audit_verify_run},
     {"claim", "Ask to do a thing once: go ahead, here is the result, or wait.", {{0}}, claim_options, ALL_SHARED,

@@ -13,6 +13,8 @@ extern const struct cli_option audit_verify_options[], claim_options[], confirm_
     exceptions_resolve_options[];
 extern const char *const completion_shells[];
 
+int agents_start_run(struct cli *cli);
+int agents_stop_run(struct cli *cli);
 int audit_verify_run(struct cli *cli);
 int claim_run(struct cli *cli);
 int completion_run(struct cli *cli);
