@@ -88,11 +88,12 @@ static void answer(struct proxy *proxy, struct flight *flight, struct bytes line
 static void tell_unknown(struct proxy *proxy, struct flight *flight, const char *intent, const char *what)
 {
     if (!is_abandoned(proxy, flight))
-        proxy_tell_error(proxy, flight->message.id, MCP_ERROR_OUTCOME_UNKNOWN, intent,
-                         "%s Nobody can tell whether %.*s happened. Do not call it again with these arguments: it could happen twice. "
-                         "Tell the user. A person settles it: `semel why %s`, then `semel exceptions ls` and `semel exceptions "
-                         "resolve`; after that the same call gives the result or runs.",
-                         what, (int)(flight->call.tool.len < 64 ? flight->call.tool.len : 64), flight->call.tool.at, intent);
+        proxy_tell_error(
+            proxy, flight->message.id, MCP_ERROR_OUTCOME_UNKNOWN, intent,
+            "%s Nobody can tell whether %.*s happened. Do not call it again with these arguments: it could happen twice. "
+            "Tell the user. A person settles it: `semel why %s`, then `semel exceptions ls` and `semel exceptions "
+            "resolve`; after that the same call gives the result or runs.",
+            what, (int)(flight->call.tool.len < 64 ? flight->call.tool.len : 64), flight->call.tool.at, intent);
 }
 
 static void tell_replay(struct proxy *proxy, struct flight *flight, const struct way_answer *claim)
@@ -102,9 +103,10 @@ static void tell_replay(struct proxy *proxy, struct flight *flight, const struct
     if (mcp_write_replay(&out, flight->message.id, &claim->result, claim->intent) && !out.failed)
         answer(proxy, flight, buf_bytes(&out), true);
     else if (!is_abandoned(proxy, flight))
-        proxy_tell_error(proxy, flight->message.id, MCP_ERROR_NOT_KEPT, claim->intent,
-                         "This call was made before and it happened, but its result is not kept. Do not call it again; look at what it did "
-                         "instead.");
+        proxy_tell_error(
+            proxy, flight->message.id, MCP_ERROR_NOT_KEPT, claim->intent,
+            "This call was made before and it happened, but its result is not kept. Do not call it again; look at what it did "
+            "instead.");
     buf_release(&out);
 }
 
@@ -148,7 +150,8 @@ static bool say(struct worker *worker, const struct way_say *what, enum ledger_v
     *ret_verdict = VERDICT_DONE;
     struct why spool_why = {""};
     if (spool_keep(&worker->way, what, path, &spool_why) == OK) {
-        cli_note("what became of %s is kept in %s until the next semel run or semel status delivers it: %s", what->intent, path, why.text);
+        cli_note("what became of %s is kept in %s until the next semel run or semel status delivers it: %s", what->intent, path,
+                 why.text);
         return true;
     }
     cli_note("WARNING: what became of %s could be neither delivered nor kept: %s; %s", what->intent, why.text, spool_why.text);
@@ -285,8 +288,8 @@ static bool claim(struct worker *worker, struct flight *flight, struct way_answe
             return false;
         }
         if (status != OK) {
-            proxy_tell_error(proxy, flight->message.id, MCP_ERROR_UNAVAILABLE, NULL, "The tool was not called, because semel's ledger cannot be used now: %s",
-                             why.text);
+            proxy_tell_error(proxy, flight->message.id, MCP_ERROR_UNAVAILABLE, NULL,
+                             "The tool was not called, because semel's ledger cannot be used now: %s", why.text);
             return false;
         }
         if (!waits)
@@ -300,7 +303,7 @@ static bool claim(struct worker *worker, struct flight *flight, struct way_answe
 static void fly(struct worker *worker, struct flight *flight)
 {
     struct proxy *proxy = worker->proxy;
-    struct way_answer claimed;
+    struct way_answer claimed = {.hold = -1};
     if (!claim(worker, flight, &claimed))
         return;
     switch (claimed.verdict) {
@@ -442,7 +445,8 @@ void flight_begin(struct proxy *proxy, struct bytes line, const struct mcp_messa
         proxy->calls++;
         flight->treatment = mcp_treat(&proxy->rules, &proxy->hints, flight->call.tool);
         passes = flight->treatment.passes;
-        if (!passes && mcp_identify(&flight->call, &flight->treatment, proxy->name, &flight->arena, &flight->identity, &why) != OK) {
+        if (!passes &&
+            mcp_identify(&flight->call, &flight->treatment, proxy->name, &flight->arena, &flight->identity, &why) != OK) {
             code = MCP_ERROR_PARAMS;
             refused = why.text;
         }

@@ -74,7 +74,8 @@ void gateway_metrics(const struct gateway *gateway, struct buf *out)
 {
     if (gateway == NULL)
         return;
-    buf_add_cstr(out, "# HELP semel_mcp_calls_total Tool calls at /mcp, by what became of them.\n# TYPE semel_mcp_calls_total counter\n");
+    buf_add_cstr(
+        out, "# HELP semel_mcp_calls_total Tool calls at /mcp, by what became of them.\n# TYPE semel_mcp_calls_total counter\n");
     for (const struct gateway_server *server = gateway->servers; server != NULL; server = server->next)
         for (int i = 0; i < GATEWAY_OUTCOMES; i++)
             buf_printf(out, "semel_mcp_calls_total{server=\"%s\",outcome=\"%s\"} %llu\n", server->name, gateway_outcome_names[i],
@@ -101,7 +102,8 @@ static bool make_request(struct passage *passage)
     for (size_t i = 0; request->headers != NULL && i < head->header_count; i++) {
         struct pair pair = {head->headers[i].name, head->headers[i].value};
         bool authorizes = bytes_eq_nocase(pair.name, BYTES("authorization"));
-        bool theirs = authorizes && !bytes_starts(pair.value, BYTES("Bearer sml_")) && passage->destination->secret.kind == SECRET_NONE;
+        bool theirs =
+            authorizes && !bytes_starts(pair.value, BYTES("Bearer sml_")) && passage->destination->secret.kind == SECRET_NONE;
         if (theirs || !is_dropped(pair.name))
             request->headers[request->header_count++] = pair;
     }
@@ -148,14 +150,16 @@ static void tell_replay(struct passage *passage)
     id_format("int", answer->intent, intent);
     buf_init(&out, 2 * MCP_LINE_MAX);
     passage->server->counts[GATEWAY_REPLAYED]++;
-    if (answer->result.at != NULL && json_parse(answer->result, &mcp_json_limits, passage->call->request->arena, &kept, &why) == OK &&
+    if (answer->result.at != NULL &&
+        json_parse(answer->result, &mcp_json_limits, passage->call->request->arena, &kept, &why) == OK &&
         mcp_write_replay(&out, passage->message.id, &kept, intent) && !out.failed) {
         passage_reply(passage, 200, &out);
         return;
     }
     buf_release(&out);
     passage_error(passage, 200, MCP_ERROR_NOT_KEPT,
-                  "This call was made before and it happened, but its result is not kept. Do not call it again; look at what it did instead.");
+                  "This call was made before and it happened, but its result is not kept. Do not call it again; look at what it "
+                  "did instead.");
 }
 
 static void tell_verdict(struct passage *passage)
@@ -164,9 +168,10 @@ static void tell_verdict(struct passage *passage)
     passage->server->counts[answer->verdict == VERDICT_OUTCOME_UNKNOWN ? GATEWAY_UNKNOWN : GATEWAY_REFUSED]++;
     switch (answer->verdict) {
     case VERDICT_OUTCOME_UNKNOWN:
-        passage_error(passage, 200, MCP_ERROR_OUTCOME_UNKNOWN,
-                      "An earlier call with these arguments stopped in the middle, and nobody can tell whether it happened. Do not call it "
-                      "again: it could happen twice. Tell the user. A person settles it with `semel exceptions resolve`.");
+        passage_error(
+            passage, 200, MCP_ERROR_OUTCOME_UNKNOWN,
+            "An earlier call with these arguments stopped in the middle, and nobody can tell whether it happened. Do not call it "
+            "again: it could happen twice. Tell the user. A person settles it with `semel exceptions resolve`.");
         return;
     case VERDICT_KEY_REUSED:
         passage_error(passage, 200, MCP_ERROR_KEY_REUSED,
@@ -202,8 +207,8 @@ static void claimed(struct call *call)
     if (call->command.status != OK) {
         passage->intent = 0;
         passage->server->counts[GATEWAY_REFUSED]++;
-        passage_error(passage, 200, MCP_ERROR_UNAVAILABLE, "The tool was not called, because semel's ledger cannot be used now: %s",
-                      call->command.why.text);
+        passage_error(passage, 200, MCP_ERROR_UNAVAILABLE,
+                      "The tool was not called, because semel's ledger cannot be used now: %s", call->command.why.text);
     } else if (answer->verdict == VERDICT_PROCEED) {
         passage->fence = answer->fence;
         passage->held = answer->fence != 0; /* shadow mode: a duplicate that is let through is nobody's result */
@@ -221,11 +226,11 @@ static bool name_claim(struct passage *passage, struct ledger_command *ret)
     struct call *call = passage->call;
     struct json input;
     struct why why;
-    struct claim_naming naming = {.workflow = passage->rules->workflow,
-                                  .key = mcp_key_text(&passage->identity, passage->scope, passage->tool.tool, passage->number,
-                                                      call->request->arena),
-                                  .run = passage->by_window ? BYTES_NONE : passage->scope,
-                                  .action = passage->tool.tool.len <= 128 ? passage->tool.tool : BYTES_NONE};
+    struct claim_naming naming = {
+        .workflow = passage->rules->workflow,
+        .key = mcp_key_text(&passage->identity, passage->scope, passage->tool.tool, passage->number, call->request->arena),
+        .run = passage->by_window ? BYTES_NONE : passage->scope,
+        .action = passage->tool.tool.len <= 128 ? passage->tool.tool : BYTES_NONE};
     if (passage->identity.input.at != NULL) {
         if (json_parse(passage->identity.input, &mcp_json_limits, call->request->arena, &input, &why) != OK) {
             passage_release(passage);
@@ -297,7 +302,8 @@ static void take_call(struct passage *passage)
     if (!within_budget(passage)) {
         passage->server->counts[GATEWAY_REFUSED]++;
         passage_error(passage, 200, MCP_ERROR_BUDGET,
-                      "This run or token has used up its tool calls (calls_per_run, calls_per_hour in the policy). Stop, and tell the user.");
+                      "This run or token has used up its tool calls (calls_per_run, calls_per_hour in the policy). Stop, and "
+                      "tell the user.");
         return;
     }
     passage->treatment = mcp_treat(passage->rules, &passage->server->hints, passage->tool.tool);
@@ -316,10 +322,10 @@ static bool abandon(struct passage *passage)
 {
     struct json json;
     struct why why;
-    const struct json *id =
-        passage->message.params.at != NULL && json_parse(passage->message.params, NULL, passage->call->request->arena, &json, &why) == OK
-            ? json_get(&json, BYTES("requestId"))
-            : NULL;
+    const struct json *id = passage->message.params.at != NULL &&
+                                    json_parse(passage->message.params, NULL, passage->call->request->arena, &json, &why) == OK
+                                ? json_get(&json, BYTES("requestId"))
+                                : NULL;
     bool found = false;
     for (struct passage *held = passage->gateway->held; id != NULL && held != NULL; held = held->next)
         found = found || (held->server == passage->server && bytes_eq(held->call->space, passage->call->space) &&
@@ -405,8 +411,9 @@ void mcp_gateway(struct call *call)
     }
     mcp_message_read(call->request->body, &passage->message);
     if (call->stopped)
-        passage_error(passage, 200, MCP_ERROR_STOPPED,
-                      "An operator stopped this agent. Nothing was done. Stop, and tell the user: it goes on after `semel agents start`.");
+        passage_error(
+            passage, 200, MCP_ERROR_STOPPED,
+            "An operator stopped this agent. Nothing was done. Stop, and tell the user: it goes on after `semel agents start`.");
     else
         take_message(passage);
 }

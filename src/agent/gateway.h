@@ -26,7 +26,15 @@
 #include "mcp/key.h"
 #include "mcp/sse.h"
 
-enum gateway_outcome { GATEWAY_PASSED, GATEWAY_DONE, GATEWAY_REPLAYED, GATEWAY_FAILED, GATEWAY_UNKNOWN, GATEWAY_REFUSED, GATEWAY_OUTCOMES };
+enum gateway_outcome {
+    GATEWAY_PASSED,
+    GATEWAY_DONE,
+    GATEWAY_REPLAYED,
+    GATEWAY_FAILED,
+    GATEWAY_UNKNOWN,
+    GATEWAY_REFUSED,
+    GATEWAY_OUTCOMES
+};
 
 /* What is known of one server, by its name in the policy; kept when the policy changes. */
 struct gateway_server {

@@ -95,7 +95,8 @@ static void begin_on_loop(void *arg)
     struct passage *passage = arg;
     size_t count = 0;
     struct http_header *headers = make_headers(passage, &count);
-    const struct http_reply reply = {.status = passage->head.status, .headers = headers, .header_count = headers != NULL ? count : 0};
+    const struct http_reply reply = {
+        .status = passage->head.status, .headers = headers, .header_count = headers != NULL ? count : 0};
     count_reply(passage->call->api, reply.status);
     http_reply_begin(passage->call->request, &reply);
 }
@@ -225,7 +226,8 @@ void passage_give(struct passage *passage)
             http_reply_piece(call->request, mcp_sse_rest(&passage->sse));
     }
     struct http_header *headers = passage->begun ? NULL : make_headers(passage, &count);
-    const struct http_reply reply = {.status = passage->head.status, .headers = headers, .header_count = count, .body = buf_bytes(&passage->body)};
+    const struct http_reply reply = {
+        .status = passage->head.status, .headers = headers, .header_count = count, .body = buf_bytes(&passage->body)};
     struct passage kept = *passage; /* its memory ends with the answer */
     struct buf out = call->out;
     passage_release(passage);

@@ -67,12 +67,14 @@ static void settled(struct call *call)
         passage_give(passage);
     } else if (call->command.ledger.effect_unknown) {
         tell(passage, MCP_ERROR_OUTCOME_UNKNOWN,
-             "The MCP server did not answer, and nobody can tell whether the tool ran. Do not call it again with these arguments: it could "
+             "The MCP server did not answer, and nobody can tell whether the tool ran. Do not call it again with these "
+             "arguments: it could "
              "happen twice. Tell the user. A person settles it with `semel exceptions resolve`.");
     } else if (passage->transport.end == TRANSPORT_ANSWERED && !passage->body.failed) {
         passage_give(passage); /* a refusal of the server, as it said it: the session is gone, the token is wrong */
     } else {
-        tell(passage, MCP_ERROR_UNAVAILABLE, "The MCP server cannot be reached. The tool was not called; the call may be made again.");
+        tell(passage, MCP_ERROR_UNAVAILABLE,
+             "The MCP server cannot be reached. The tool was not called; the call may be made again.");
     }
 }
 

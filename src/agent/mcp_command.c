@@ -17,17 +17,21 @@
 static const char *const if_unreachable_names[] = {"fail", "call", NULL};
 
 const struct cli_option mcp_options[] = {
-    {"--run", "RUN", CLI_TEXT, "Which run the calls belong to: equal calls of one run are made once. Without it, each start is its own.", NULL,
-     "SEMEL_RUN", NULL, false},
+    {"--run", "RUN", CLI_TEXT,
+     "Which run the calls belong to: equal calls of one run are made once. Without it, each start is its own.", NULL, "SEMEL_RUN",
+     NULL, false},
     {"--server", "NAME", CLI_TEXT, "The server's name: its rules are those of mcp: NAME in the policy.", NULL, NULL, NULL, false},
     {"--workflow", "NAME", CLI_TEXT, "The workflow whose rules hold; without it mcp.NAME.", NULL, NULL, NULL, false},
-    {"--key-fields", "RULES", CLI_TEXT, "Which arguments make a call what it is: send_mail=to,template;move=source", NULL, NULL, NULL, false},
+    {"--key-fields", "RULES", CLI_TEXT, "Which arguments make a call what it is: send_mail=to,template;move=source", NULL, NULL,
+     NULL, false},
     {"--read-only", "TOOLS", CLI_TEXT, "Tools that only read, with commas between; their calls pass.", NULL, NULL, NULL, false},
-    {"--repeat", "TOOLS", CLI_TEXT, "Tools whose equal calls are meant each time, once the one before was answered.", NULL, NULL, NULL, false},
+    {"--repeat", "TOOLS", CLI_TEXT, "Tools whose equal calls are meant each time, once the one before was answered.", NULL, NULL,
+     NULL, false},
     {"--wait", "DURATION", CLI_DURATION, "How long a call waits for an equal one that runs elsewhere.", "10m", NULL, NULL, false},
     {"--lease", "DURATION", CLI_DURATION, "How soon it is noticed that this process is gone.", "60s", NULL, NULL, false},
     {"--linger", "DURATION", CLI_DURATION, "How long calls are finished after the client has left.", "10m", NULL, NULL, false},
-    {"--if-unreachable", "WHAT", CLI_CHOICE, "When neither a daemon nor the data can be reached.", "fail", NULL, if_unreachable_names, false},
+    {"--if-unreachable", "WHAT", CLI_CHOICE, "When neither a daemon nor the data can be reached.", "fail", NULL,
+     if_unreachable_names, false},
     {"--data", "DIR", CLI_DIR, "Work on this data when no daemon answers. Without --url, ./semel-data is used if it is there.",
      NULL, "SEMEL_DATA", NULL, false},
     {0},
@@ -110,7 +114,8 @@ static int add_rules(struct proxy *proxy)
     static const struct {
         const char *option;
         enum status (*add)(struct mcp_server_rules *, struct bytes, struct arena *, struct why *);
-    } rows[] = {{"--key-fields", mcp_rules_add_keys}, {"--read-only", mcp_rules_add_readers}, {"--repeat", mcp_rules_add_repeats}};
+    } rows[] = {
+        {"--key-fields", mcp_rules_add_keys}, {"--read-only", mcp_rules_add_readers}, {"--repeat", mcp_rules_add_repeats}};
     struct why why;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const char *text = cli_text(proxy->cli, rows[i].option);

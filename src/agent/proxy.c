@@ -39,9 +39,8 @@ void proxy_tell_error(struct proxy *proxy, struct bytes id, enum mcp_error code,
 
 static bool remember(struct proxy *proxy, const struct mcp_message *message)
 {
-    struct passing passing = {.id = malloc(message->id.len),
-                              .id_len = message->id.len,
-                              .lists_tools = bytes_is(message->method, "tools/list")};
+    struct passing passing = {
+        .id = malloc(message->id.len), .id_len = message->id.len, .lists_tools = bytes_is(message->method, "tools/list")};
     pthread_mutex_lock(&proxy->lock);
     bool room = server_wait_ready(proxy) != 0 && proxy->passing_count < PASSING_MAX && passing.id != NULL;
     if (room) {
@@ -61,7 +60,8 @@ bool proxy_pass_request(struct proxy *proxy, struct bytes line, const struct mcp
         buf_add(&proxy->server.initialize, line);
     }
     if (!remember(proxy, message)) {
-        proxy_tell_error(proxy, message->id, MCP_ERROR_UNAVAILABLE, NULL, "The MCP server is not there, or has too many open requests.");
+        proxy_tell_error(proxy, message->id, MCP_ERROR_UNAVAILABLE, NULL,
+                         "The MCP server is not there, or has too many open requests.");
         return false;
     }
     return server_send(proxy, line, 0, NULL);
@@ -214,8 +214,7 @@ int proxy_run(struct proxy *proxy)
         return cli_fail(CLI_INTERNAL, "no descriptor could be made: %s.", strerror(errno));
     if (server_start(proxy, &why) != OK)
         return cli_fail((enum cli_exit)(proxy->server.exit_code != 0 ? proxy->server.exit_code : CLI_INTERNAL), "%s.", why.text);
-    if (pthread_create(&outlet, NULL, outlet_main, proxy) != 0 ||
-        pthread_create(&signal_thread, NULL, signal_main, proxy) != 0)
+    if (pthread_create(&outlet, NULL, outlet_main, proxy) != 0 || pthread_create(&signal_thread, NULL, signal_main, proxy) != 0)
         return cli_fail(CLI_INTERNAL, "no thread could be started.");
     take_in(proxy);
     set_leaving(proxy);

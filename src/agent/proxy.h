@@ -65,8 +65,8 @@ struct server {
     pid_t pid;
     int in, out; /* its stdin and stdout */
     int64_t generation;
-    bool ready;     /* lines may be sent */
-    bool given_up;  /* there will be no other one */
+    bool ready;    /* lines may be sent */
+    bool given_up; /* there will be no other one */
     bool has_spoken;
     int restarts;
     int64_t restarts_since_us;
@@ -78,8 +78,8 @@ struct server {
 struct proxy {
     struct cli *cli;
     char *const *argv;
-    struct policy *policy;           /* holds the rules' texts; NULL for none */
-    struct mcp_server_rules rules;   /* the operator's, with what the command line adds */
+    struct policy *policy;            /* holds the rules' texts; NULL for none */
+    struct mcp_server_rules rules;    /* the operator's, with what the command line adds */
     struct bytes name, workflow, run; /* of the server; of the ledger; the run or session */
     int64_t lease_us, wait_us, linger_us;
     bool call_if_unreachable;

@@ -139,9 +139,10 @@ static void settle_lost(struct proxy *proxy)
     /* The intake waits for a server before it adds to this list again, so it is ours for now. */
     for (size_t i = 0; i < count; i++) {
         if (!passing[i].handshake && !proxy->leaving)
-            proxy_tell_error(proxy, (struct bytes){passing[i].id, passing[i].id_len}, MCP_ERROR_UNAVAILABLE, NULL,
-                             "The MCP server ended before it answered. This request changes nothing that semel knows of and may be "
-                             "sent again.");
+            proxy_tell_error(
+                proxy, (struct bytes){passing[i].id, passing[i].id_len}, MCP_ERROR_UNAVAILABLE, NULL,
+                "The MCP server ended before it answered. This request changes nothing that semel knows of and may be "
+                "sent again.");
         free(passing[i].id);
     }
 }

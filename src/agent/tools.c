@@ -293,8 +293,8 @@ static const struct {
     const char *name;
     bool (*run)(struct cli *cli, const struct json *arguments, struct buf *out);
 } tools[] = {
-    {"semel_check", check},           {"semel_claim", claim}, {"semel_confirm", confirm}, {"semel_explain", explain}, {"semel_fail", fail},
-    {"semel_list_exceptions", list_exceptions},
+    {"semel_check", check},     {"semel_claim", claim}, {"semel_confirm", confirm},
+    {"semel_explain", explain}, {"semel_fail", fail},   {"semel_list_exceptions", list_exceptions},
 };
 
 bool tools_call(struct cli *cli, struct bytes tool, const struct json *arguments, struct buf *out, bool *ret_known)

@@ -57,7 +57,8 @@ static void write_initialize(struct json_out *out, const char *version)
     json_cstr(out, SEMEL_VERSION);
     json_close(out, '}');
     json_name(out, "instructions");
-    json_cstr(out, "Before an action that must not happen twice, call semel_claim and act only when it answers \"proceed\"; then semel_confirm or "
+    json_cstr(out, "Before an action that must not happen twice, call semel_claim and act only when it answers \"proceed\"; then "
+                   "semel_confirm or "
                    "semel_fail. When it answers \"outcome_unknown\", do not act: tell the user.");
     json_close(out, '}');
 }

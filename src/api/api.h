@@ -30,8 +30,8 @@ struct api {
     struct access *access;
     struct secrets *secrets;
     struct gateway *gateway; /* of MCP servers; made by the first call to one. See agent/gateway.h */
-    bool open;           /* no tokens asked for: loopback only */
-    const char *storage; /* "sqlite", "postgres" */
+    bool open;               /* no tokens asked for: loopback only */
+    const char *storage;     /* "sqlite", "postgres" */
     int64_t started_us;
     atomic_bool stopping;
     bool refreshing;             /* a look for newer policy, tokens and secrets is under way */
@@ -169,7 +169,7 @@ void exceptions_assign(struct call *call);
 void exceptions_resolve(struct call *call);
 void forward_call(struct call *call);
 void intents_list(struct call *call);
-void mcp_gateway(struct call *call);                                /* agent/gateway.c */
+void mcp_gateway(struct call *call);                                  /* agent/gateway.c */
 void gateway_metrics(const struct gateway *gateway, struct buf *out); /* agent/gateway.c; nothing for NULL */
 void intents_show(struct call *call);
 void decisions_list(struct call *call);

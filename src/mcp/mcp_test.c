@@ -37,9 +37,8 @@ TEST(an_mcp_message_is_looked_at_and_not_rewritten)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct mcp_message message;
         mcp_message_read(bytes_of(rows[i].text), &message);
-        if (message.kind != rows[i].kind || message.doubtful != rows[i].doubtful ||
-            !bytes_eq(message.id, bytes_of(rows[i].id)) || !bytes_eq(message.method, bytes_of(rows[i].method)) ||
-            !bytes_eq(message.params, bytes_of(rows[i].params)))
+        if (message.kind != rows[i].kind || message.doubtful != rows[i].doubtful || !bytes_eq(message.id, bytes_of(rows[i].id)) ||
+            !bytes_eq(message.method, bytes_of(rows[i].method)) || !bytes_eq(message.params, bytes_of(rows[i].params)))
             check_fail(__FILE__, __LINE__, "row %zu: %s", i, rows[i].text);
     }
 }
@@ -62,7 +61,8 @@ static void keyed_init(struct keyed *keyed)
     CHECK(mcp_rules_add_repeats(&keyed->rules, BYTES("note"), &keyed->arena, &why) == OK);
 }
 
-static enum status key_of(struct keyed *keyed, const char *scope, const char *params, struct mcp_identity *ret, struct bytes *ret_key)
+static enum status key_of(struct keyed *keyed, const char *scope, const char *params, struct mcp_identity *ret,
+                          struct bytes *ret_key)
 {
     struct why why;
     struct mcp_call call;
@@ -93,11 +93,11 @@ TEST(equal_tool_calls_have_one_key_and_others_have_another)
         {"{\"name\":\"send\",\"arguments\":{\"to\":\"a\",\"template\":\"x\"}}",
          "{\"name\":\"send\",\"arguments\":{\"to\":\"b\",\"template\":\"x\"}}", false},
         {"{\"name\":\"send\",\"arguments\":{\"body\":\"hi\"}}", "{\"name\":\"send\",\"arguments\":{\"body\":\"ho\"}}", false},
-        {"{\"name\":\"nest\",\"arguments\":{\"a\":{\"b\":1,\"c\":1}}}", "{\"name\":\"nest\",\"arguments\":{\"a\":{\"b\":1,\"c\":2}}}",
-         true},
+        {"{\"name\":\"nest\",\"arguments\":{\"a\":{\"b\":1,\"c\":1}}}",
+         "{\"name\":\"nest\",\"arguments\":{\"a\":{\"b\":1,\"c\":2}}}", true},
         /* given keys, in their order */
-        {"{\"name\":\"t\",\"idempotencyKey\":\"k\",\"_meta\":{\"dev.semel/key\":\"l\"}}", "{\"name\":\"t\",\"idempotencyKey\":\"k\"}",
-         true},
+        {"{\"name\":\"t\",\"idempotencyKey\":\"k\",\"_meta\":{\"dev.semel/key\":\"l\"}}",
+         "{\"name\":\"t\",\"idempotencyKey\":\"k\"}", true},
         {"{\"name\":\"t\",\"_meta\":{\"dev.semel/key\":\"k\"},\"arguments\":{\"idempotency_key\":\"l\"}}",
          "{\"name\":\"t\",\"_meta\":{\"dev.semel/key\":\"k\"}}", true},
         {"{\"name\":\"t\",\"arguments\":{\"idempotency_key\":\"k\"}}", "{\"name\":\"t\",\"idempotencyKey\":\"k\"}", true},
@@ -126,7 +126,8 @@ TEST(a_given_key_stands_for_its_arguments)
     struct mcp_identity identity;
     struct bytes key;
     keyed_init(&keyed);
-    CHECK(key_of(&keyed, "r", "{\"name\":\"t\",\"arguments\":{\"b\":1,\"a\":2,\"idempotency_key\":\"k\"}}", &identity, &key) == OK);
+    CHECK(key_of(&keyed, "r", "{\"name\":\"t\",\"arguments\":{\"b\":1,\"a\":2,\"idempotency_key\":\"k\"}}", &identity, &key) ==
+          OK);
     CHECK_TEXT(key, "given:t:k");
     CHECK_TEXT(identity.input, "{\"a\":2,\"b\":1}");
     CHECK(key_of(&keyed, "r", "{\"name\":\"t\",\"idempotencyKey\":\"\"}", &identity, &key) == INVALID);
@@ -164,7 +165,8 @@ TEST(an_equal_call_is_a_new_one_only_after_its_answer)
 TEST(what_the_operator_says_about_a_tool_wins_over_its_annotations)
 {
     static const char list[] =
-        "{\"tools\":[{\"name\":\"read\",\"annotations\":{\"readOnlyHint\":true}},{\"name\":\"put\",\"annotations\":{\"idempotentHint\":true,"
+        "{\"tools\":[{\"name\":\"read\",\"annotations\":{\"readOnlyHint\":true}},{\"name\":\"put\",\"annotations\":{"
+        "\"idempotentHint\":true,"
         "\"readOnlyHint\":false}},{\"name\":\"odd\",\"annotations\":{\"readOnlyHint\":\"yes\"}},{\"name\":\"plain\"}]}";
     struct keyed keyed;
     struct why why;
@@ -235,11 +237,14 @@ TEST(a_replay_has_the_callers_id_and_says_that_it_is_one)
     struct buf out;
     arena_init(&arena, 1 << 20);
     buf_init(&out, 1 << 20);
-    CHECK(json_parse(BYTES("{\"content\":[{\"type\":\"text\",\"text\":\"\\u00e9\"}],\"_meta\":{\"x\":1,\"dev.semel/replayed\":false}}"), NULL,
-                     &arena, &kept, &why) == OK);
+    CHECK(json_parse(
+              BYTES("{\"content\":[{\"type\":\"text\",\"text\":\"\\u00e9\"}],\"_meta\":{\"x\":1,\"dev.semel/replayed\":false}}"),
+              NULL, &arena, &kept, &why) == OK);
     CHECK(mcp_write_replay(&out, BYTES("\"n-2\""), &kept, "int_1"));
-    CHECK_TEXT(buf_bytes(&out), "{\"jsonrpc\":\"2.0\",\"id\":\"n-2\",\"result\":{\"content\":[{\"type\":\"text\",\"text\":\"\\u00e9\"}],\"_meta\":{"
-                                "\"x\":1,\"dev.semel/replayed\":true,\"dev.semel/intent\":\"int_1\"}}}");
+    CHECK_TEXT(
+        buf_bytes(&out),
+        "{\"jsonrpc\":\"2.0\",\"id\":\"n-2\",\"result\":{\"content\":[{\"type\":\"text\",\"text\":\"\\u00e9\"}],\"_meta\":{"
+        "\"x\":1,\"dev.semel/replayed\":true,\"dev.semel/intent\":\"int_1\"}}}");
     struct mcp_message message = {.kind = MCP_RESPONSE, .result = BYTES("\"\\ud800\"")};
     struct bytes note = BYTES_NONE;
     CHECK_INT(mcp_judge(&message, &arena, &note), MCP_DONE);
@@ -255,7 +260,8 @@ TEST(a_replay_has_the_callers_id_and_says_that_it_is_one)
 
 TEST(an_event_stream_leaves_as_the_bytes_that_came_however_it_was_cut)
 {
-    static const char stream[] = ": hello\n\nid: 1\ndata: {\"a\":\ndata:1}\n\nevent: message\r\ndata: x\r\n\r\ndata: y\r\rdata: open";
+    static const char stream[] =
+        ": hello\n\nid: 1\ndata: {\"a\":\ndata:1}\n\nevent: message\r\ndata: x\r\n\r\ndata: y\r\rdata: open";
     static const char *const datas[] = {"", "{\"a\":\n1}", "x", "y"};
     for (size_t cut = 1; cut < sizeof stream; cut++) {
         struct mcp_sse sse;

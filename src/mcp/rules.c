@@ -42,21 +42,22 @@ static void explain_path(struct bytes text, struct why *ret)
 
 static const struct setting_form path_form = {"a path", "path", is_path, explain_path};
 
-#define ROW(row_name, row_kind, row_places, row_default, row_example, row_help, ...)                                      \
-    {                                                                                                                     \
-        .name = (row_name), .kind = (row_kind), .places = (row_places), .default_text = (row_default),                    \
-        .example = (row_example), .help = (row_help), ##__VA_ARGS__                                                       \
+#define ROW(row_name, row_kind, row_places, row_default, row_example, row_help, ...)                                             \
+    {                                                                                                                            \
+        .name = (row_name), .kind = (row_kind), .places = (row_places), .default_text = (row_default), .example = (row_example), \
+        .help = (row_help), ##__VA_ARGS__                                                                                        \
     }
 
 const struct setting mcp_settings[] = {
     [ROW_DESTINATION] = ROW("destination", SETTING_TEXT, MCP_SERVER, NULL, "mail-mcp",
                             "The HTTP destination of this policy that is the server behind /mcp/NAME."),
-    [ROW_PATH] = ROW("path", SETTING_FORM, MCP_SERVER, "/mcp", "/mcp", "The server's path at that destination.", .form = &path_form),
+    [ROW_PATH] =
+        ROW("path", SETTING_FORM, MCP_SERVER, "/mcp", "/mcp", "The server's path at that destination.", .form = &path_form),
     [ROW_WORKFLOW] = ROW("workflow", SETTING_TEXT, MCP_SERVER, NULL, "mcp.mail",
                          "The workflow whose rules hold for its tool calls; without it mcp.NAME."),
-    [ROW_ANNOTATIONS] = ROW("annotations", SETTING_CHOICE, MCP_SERVER, "trust", "ignore",
-                            "Whether what the server says about its tools counts (readOnlyHint, idempotentHint).",
-                            .names = annotations_names),
+    [ROW_ANNOTATIONS] =
+        ROW("annotations", SETTING_CHOICE, MCP_SERVER, "trust", "ignore",
+            "Whether what the server says about its tools counts (readOnlyHint, idempotentHint).", .names = annotations_names),
     [ROW_TIMEOUT] = ROW("timeout", SETTING_DURATION, MCP_SERVER, "5m", "5m",
                         "How long the server behind /mcp/NAME may take for one call.", .min = WHEN_SECOND, .max = 12 * WHEN_HOUR),
     [ROW_WINDOW] = ROW("window", SETTING_DURATION, MCP_SERVER, "10m", "10m",
@@ -145,7 +146,8 @@ static enum status read_tools(const struct yaml *group, struct arena *arena, str
         return FULL;
     for (const struct yaml *name = group->first; name != NULL; name = name->next->next) {
         if (name->kind != YAML_TEXT || name->text.len == 0 || name->text.len > MCP_TOOL_NAME_MAX) {
-            yaml_problem_add(problems, name->line, name->column, "the name of a tool is a text of 1 to %d bytes", MCP_TOOL_NAME_MAX);
+            yaml_problem_add(problems, name->line, name->column, "the name of a tool is a text of 1 to %d bytes",
+                             MCP_TOOL_NAME_MAX);
             continue;
         }
         if (mcp_tool_find(ret, name->text) != NULL)
@@ -231,7 +233,8 @@ enum status mcp_rules_add_keys(struct mcp_server_rules *rules, struct bytes text
     return OK;
 }
 
-static enum status add_tools(struct mcp_server_rules *rules, struct bytes text, struct arena *arena, bool readers, struct why *why)
+static enum status add_tools(struct mcp_server_rules *rules, struct bytes text, struct arena *arena, bool readers,
+                             struct why *why)
 {
     while (text.len > 0) {
         struct bytes tool = bytes_trim(bytes_cut(&text, ','));
@@ -345,9 +348,8 @@ struct mcp_treatment mcp_treat(const struct mcp_server_rules *rules, const struc
 {
     const struct mcp_tool_rules *said = mcp_tool_find(rules, tool);
     const struct mcp_hint *hint = rules == NULL || rules->trust ? hint_find(hints, tool) : NULL;
-    struct mcp_treatment treatment = {.passes = hint != NULL && hint->read_only,
-                                      .idempotent = hint != NULL && hint->idempotent,
-                                      .repeat_us = -1};
+    struct mcp_treatment treatment = {
+        .passes = hint != NULL && hint->read_only, .idempotent = hint != NULL && hint->idempotent, .repeat_us = -1};
     if (said == NULL)
         return treatment;
     if (said->read_only != MCP_UNSAID)

@@ -35,8 +35,8 @@ struct mcp_tool_rules {
     struct bytes name;
     enum mcp_unless read_only, idempotent;
     enum mcp_on_error on_error;
-    int64_t repeat_us;   /* an equal call is a new one so long after the last was answered; -1: never */
-    struct bytes *key;   /* the arguments that say what is changed; none: all of them */
+    int64_t repeat_us; /* an equal call is a new one so long after the last was answered; -1: never */
+    struct bytes *key; /* the arguments that say what is changed; none: all of them */
     size_t key_count;
 };
 
@@ -44,7 +44,7 @@ struct mcp_server_rules {
     struct bytes name, workflow;
     struct bytes destination, path; /* where the server is, for /mcp/NAME; BYTES_NONE: it has none here */
     bool trust;
-    int64_t timeout_us; /* of a call to the server behind /mcp/NAME */
+    int64_t timeout_us;                               /* of a call to the server behind /mcp/NAME */
     int64_t window_us, calls_per_run, calls_per_hour; /* 0: no limit */
     struct mcp_tool_rules *tools;                     /* by name */
     size_t tool_count;
@@ -98,9 +98,11 @@ CHECKED enum status mcp_server_read(const struct yaml *name, const struct yaml *
 CHECKED enum status mcp_rules_add_keys(struct mcp_server_rules *rules, struct bytes text, struct arena *arena, struct why *why);
 
 /* "search,fetch": these only read. */
-CHECKED enum status mcp_rules_add_readers(struct mcp_server_rules *rules, struct bytes text, struct arena *arena, struct why *why);
+CHECKED enum status mcp_rules_add_readers(struct mcp_server_rules *rules, struct bytes text, struct arena *arena,
+                                          struct why *why);
 
 /* "append_line,note": equal calls of these are meant each time. */
-CHECKED enum status mcp_rules_add_repeats(struct mcp_server_rules *rules, struct bytes text, struct arena *arena, struct why *why);
+CHECKED enum status mcp_rules_add_repeats(struct mcp_server_rules *rules, struct bytes text, struct arena *arena,
+                                          struct why *why);
 
 #endif

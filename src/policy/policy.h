@@ -88,9 +88,9 @@ struct policy {
     struct destination *destinations;
     size_t destination_count; /* sorted by name */
     struct mcp_server_rules *mcp;
-    size_t mcp_count;         /* sorted by name */
-    struct bytes owner;       /* who gets exceptions that nobody else owns; BYTES_NONE for nobody */
-    int64_t due_us;           /* how long an exception may stay open before it is overdue */
+    size_t mcp_count;   /* sorted by name */
+    struct bytes owner; /* who gets exceptions that nobody else owns; BYTES_NONE for nobody */
+    int64_t due_us;     /* how long an exception may stay open before it is overdue */
 };
 
 /* INVALID when there is at least one problem; they are sorted by line and column. FULL when memory runs out. An empty document is

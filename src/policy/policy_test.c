@@ -495,7 +495,7 @@ TEST(mcp_servers_are_read_with_their_tools_and_checked)
     hash_setup();
     CHECK(policy_parse(bytes_of(text), &policy, &problems) == OK);
     const struct mcp_server_rules *mail = policy_mcp(policy, BYTES("mail")), *files = policy_mcp(policy, BYTES("files"));
-    CHECK(mail != NULL && files != NULL && policy_mcp(policy, BYTES("other")) == NULL);
+    CHECK(policy_mcp(policy, BYTES("other")) == NULL);
     CHECK_TEXT(mail->workflow, "mcp.mail");
     CHECK_TEXT(mail->path, "/mcp");
     CHECK_TEXT(files->workflow, "w");
@@ -503,8 +503,8 @@ TEST(mcp_servers_are_read_with_their_tools_and_checked)
     CHECK_INT(mail->calls_per_run, 5);
     CHECK_INT(files->window_us, 600 * 1000000LL);
     const struct mcp_tool_rules *send = mcp_tool_find(mail, BYTES("send mail")), *look = mcp_tool_find(mail, BYTES("look"));
-    CHECK(send != NULL && send->key_count == 2 && send->on_error == MCP_ON_ERROR_HOLD && send->repeat_us == -1);
-    CHECK(look != NULL && look->read_only == MCP_YES && look->repeat_us == 5 * 1000000LL);
+    CHECK(send->key_count == 2 && send->on_error == MCP_ON_ERROR_HOLD && send->repeat_us == -1);
+    CHECK(look->read_only == MCP_YES && look->repeat_us == 5 * 1000000LL);
     policy_free(policy);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         enum status status = policy_parse(bytes_of(bad[i].text), &policy, &problems);

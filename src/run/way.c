@@ -476,8 +476,7 @@ static enum status try_http_policy(struct way *way, void *ctx, int *ret_code, st
     struct yaml_problems *problems = calloc(1, sizeof *problems);
     ASSERT(problems != NULL);
     const struct json *text = json_get(&reply.json, BYTES("text"));
-    enum status status =
-        policy_parse(text != NULL && text->type == JSON_STRING ? text->text : BYTES(""), ret_policy, problems);
+    enum status status = policy_parse(text != NULL && text->type == JSON_STRING ? text->text : BYTES(""), ret_policy, problems);
     if (status != OK)
         status = why_set(why, INVALID, "the daemon's policy is not understood here: %s", problems->at[0].text);
     free(problems);

@@ -24,7 +24,7 @@ struct way_claim {
     struct bytes workflow, key, action;
     struct bytes run;   /* BYTES_NONE for none */
     struct bytes input; /* JSON text: what a later claim with this key must bring again; BYTES_NONE for none */
-    struct bytes keep; /* as written, BYTES_NONE for the policy's */
+    struct bytes keep;  /* as written, BYTES_NONE for the policy's */
     int64_t keep_us, lease_us;
     int on_unknown; /* of enum on_unknown; -1 for the policy's */
 };
