@@ -377,11 +377,6 @@ void mcp_gateway(struct call *call)
                 (int)(call->params[0].len < 64 ? call->params[0].len : 64), call->params[0].at);
         return;
     }
-    if (method != HTTP_POST && method != HTTP_GET && method != HTTP_DELETE) {
-        call_headerf(call, "Allow", "GET, POST, DELETE");
-        problem(call, "method_not_allowed", "This path takes GET, POST, DELETE.");
-        return;
-    }
     if (call->stopped && method != HTTP_POST) {
         problem(call, "agent_stopped", "An operator stopped this agent.");
         return;

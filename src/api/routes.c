@@ -4,7 +4,9 @@
 const struct route api_routes[] = {
     {HTTP_GET, "/", 0, root_show},
     {HTTP_GET, "/healthz", 0, health_live},
-    {HTTP_ANY, "/mcp/{server}", SCOPE_CLAIM | ROUTE_FINISHES, mcp_gateway},
+    {HTTP_DELETE, "/mcp/{server}", SCOPE_CLAIM | ROUTE_FINISHES, mcp_gateway},
+    {HTTP_GET, "/mcp/{server}", SCOPE_CLAIM | ROUTE_FINISHES, mcp_gateway},
+    {HTTP_POST, "/mcp/{server}", SCOPE_CLAIM | ROUTE_FINISHES, mcp_gateway},
     {HTTP_GET, "/metrics", SCOPE_READ, metrics_show},
     {HTTP_GET, "/problems/{code}", 0, problem_show},
     {HTTP_GET, "/readyz", 0, health_ready},
