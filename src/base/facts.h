@@ -16,13 +16,23 @@ enum { FACT_EVIDENCE, FACT_VERIFIED, FACT_NOTE, FACT_ROWS };
 
 extern const char *const evidence_names[]; /* "S", "D", "I", "2", "M", NULL */
 
-#define FACT_HEAD                                                                                                              \
-    [FACT_EVIDENCE] = {.name = "evidence", .kind = SETTING_CHOICE, .places = FACT_FILE, .names = evidence_names, .example = "D", \
-                       .help = "Where the fact comes from."},                                                                  \
-    [FACT_VERIFIED] = {.name = "verified", .kind = SETTING_SWITCH, .places = FACT_FILE, .example = "true",                      \
-                       .help = "Whether it may be relied on."},                                                                \
-    [FACT_NOTE] = {.name = "note", .kind = SETTING_TEXT, .places = FACT_FILE | FACT_POLICY,                                     \
-                   .example = "\"documentation of 2026\"", .help = "What was found, in words."}
+#define FACT_HEAD                                               \
+    [FACT_EVIDENCE] = {.name = "evidence",                      \
+                       .kind = SETTING_CHOICE,                  \
+                       .places = FACT_FILE,                     \
+                       .names = evidence_names,                 \
+                       .example = "D",                          \
+                       .help = "Where the fact comes from."},   \
+    [FACT_VERIFIED] = {.name = "verified",                      \
+                       .kind = SETTING_SWITCH,                  \
+                       .places = FACT_FILE,                     \
+                       .example = "true",                       \
+                       .help = "Whether it may be relied on."}, \
+    [FACT_NOTE] = {.name = "note",                              \
+                   .kind = SETTING_TEXT,                        \
+                   .places = FACT_FILE | FACT_POLICY,           \
+                   .example = "\"documentation of 2026\"",      \
+                   .help = "What was found, in words."}
 
 /* A fact, for documentation and tests. */
 struct fact {

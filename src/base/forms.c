@@ -199,8 +199,7 @@ static void explain_line(struct bytes text, struct why *ret)
 
 const struct setting_form status_form = {"a status", "status", is_status_range, explain_status_range},
                           rate_form = {"a rate", "rate", is_rate, explain_rate},
-                          size_form = {"a size", "size", is_size, explain_size},
-                          url_form = {"a URL", "URL", is_url, explain_url},
+                          size_form = {"a size", "size", is_size, explain_size}, url_form = {"a URL", "URL", is_url, explain_url},
                           secret_form = {"a reference", "env:, file: or secret:", is_secret, explain_secret},
                           header_form = {"a header name", "header", is_token, explain_token},
                           line_form = {"a line of text", "text", is_line, explain_line};
