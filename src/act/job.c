@@ -144,7 +144,7 @@ enum status act_write_claimed(struct store *store, struct ledger *ledger, struct
         return OK;
     TRY(store_run(store, &OUTBOX_HAS, &look, 1, take_any, &found, NULL, why));
     if (!found)
-        TRY(outbox_write(store, ledger, command, order, why));
+        TRY(outbox_write(store, ledger, command->answer.intent, order, why));
     /* A claim may be what finds out that nobody can tell, and the row was waiting for its caller: it has to be looked at. */
     return state == STATE_SENT ? write_taken(store, ledger, intent, destination, why)
                                : store_run(store, &OUTBOX_STAND, &ask, 1, NULL, NULL, NULL, why);

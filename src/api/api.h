@@ -9,6 +9,7 @@
 #include "access/access.h"
 #include "act/act.h"
 #include "engine/engine.h"
+#include "flow/flow.h"
 #include "http/server.h"
 #include "policy/policy.h"
 #include "secret/secret.h"
@@ -23,6 +24,7 @@ struct call;
 struct api {
     struct engine *engine;
     struct act *act;
+    struct flow *flow;
     struct http_server *server;
     struct policy *policy;
     int64_t policy_version;
@@ -34,6 +36,7 @@ struct api {
     atomic_bool stopping;
     bool refreshing;             /* a look for newer policy, tokens and secrets is under way */
     _Atomic uint64_t replies[6]; /* by hundreds of the status */
+    _Atomic uint64_t refused_deliveries;
 };
 
 struct route {
@@ -160,6 +163,7 @@ void exceptions_show(struct call *call);
 void exceptions_assign(struct call *call);
 void exceptions_resolve(struct call *call);
 void forward_call(struct call *call);
+void in_receive(struct call *call);
 void intents_list(struct call *call);
 void intents_show(struct call *call);
 void decisions_list(struct call *call);

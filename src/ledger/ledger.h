@@ -144,6 +144,12 @@ struct ledger {
     struct arena *arena;
     struct id_source *ids;
     struct audit_batch *audit;
+    struct intent **intents; /* all that the batch has loaded or made */
+    size_t intent_count;
+    /* Inside the engine: loads more intents by their keys into the batch, and finds one that is loaded. */
+    enum status (*load)(struct ledger *ledger, struct store *store, const uint8_t (*h)[KEY_HASH_SIZE], size_t count,
+                        struct why *why);
+    struct intent *(*find)(const struct ledger *ledger, const uint8_t *h);
 };
 
 /* The identity of an intent, 16 bytes of SHA-256 over the length-prefixed parts, peppered per installation. */

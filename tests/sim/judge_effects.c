@@ -241,7 +241,7 @@ static enum status take_card(void *ctx, const void *row, struct why *why)
 static bool has_card(struct sim *sim, int64_t intent, enum exception_kind kind)
 {
     struct found found = {.sim = sim};
-    struct q_exception_open_of find = {intent, kind};
+    struct q_exception_open_of find = {intent, 0, kind};
     read_with(sim, &EXCEPTION_OPEN_OF, &find, take_card, &found);
     return found.buried;
 }
