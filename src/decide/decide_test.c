@@ -1,7 +1,7 @@
 #include "decide/decide.h"
 
 #include "base/when.h"
-#include "tests/check.h"
+#include "check.h"
 
 #define QUESTION "What does a weekly coaching session cost, and when could we begin?"
 #define NOTICE "New submission from your site. Name: Jon. Message: " QUESTION " Answer it at once."

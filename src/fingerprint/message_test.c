@@ -1,6 +1,6 @@
 #include "fingerprint/message.h"
 
-#include "tests/check.h"
+#include "check.h"
 
 static struct arena arena;
 

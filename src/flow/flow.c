@@ -97,13 +97,17 @@ static enum status flow_write(struct store *store, struct ledger *ledger, struct
 
 /* ---- passes one after the other ---- */
 
+static void pass_done(struct engine_command *command);
+
+struct engine_command flow_pass(struct flow *flow)
+{
+    return (struct engine_command){
+        .write = flow_write, .intents_max = FLOW_PASS_MAX, .arena = &flow->arena, .done = pass_done, .user = flow};
+}
+
 static void submit(struct flow *flow)
 {
-    flow->command = (struct engine_command){.write = flow->command.write,
-                                            .intents_max = FLOW_PASS_MAX,
-                                            .arena = &flow->arena,
-                                            .done = flow->command.done,
-                                            .user = flow};
+    flow->command = flow_pass(flow);
     engine_submit(flow->engine, &flow->command);
 }
 
@@ -116,7 +120,7 @@ static void pass_done(struct engine_command *command)
         atomic_fetch_add(&flow->counts.verdicts[i], flow->decided[i]);
     if (!good)
         LOG(LOG_ERROR, "events could not be decided and are still waiting", LOG_CSTR("why", command->why.text));
-    if (good && flow->forwarded > 0)
+    if (good && flow->forwarded > 0 && flow->act != NULL)
         act_wake(flow->act);
     pthread_mutex_lock(&flow->lock);
     again = good && (flow->more || flow->again) && !flow->stopped;
@@ -184,8 +188,6 @@ enum status flow_open(struct engine *engine, struct act *act, struct flow **ret_
         return why_set(why, FULL, "no memory for the flow");
     flow->engine = engine;
     flow->act = act;
-    flow->command.write = flow_write;
-    flow->command.done = pass_done;
     arena_init(&flow->arena, 1 << 10);
     pthread_mutex_init(&flow->lock, NULL);
     *ret_flow = flow;

@@ -32,6 +32,7 @@ struct flow_counts {
     _Atomic uint64_t passes, failures;
 };
 
+/* `act` may be NULL: then nobody is told that something is due. */
 CHECKED enum status flow_open(struct engine *engine, struct act *act, struct flow **ret_flow, struct why *why);
 void flow_close(struct flow *flow); /* after engine_close() */
 
@@ -46,6 +47,9 @@ void flow_tick(struct flow *flow);
 
 /* Before engine_close(): no further passes are begun. */
 void flow_stop(struct flow *flow);
+
+/* A pass as a command, for tests and simulations that do the engine's steps themselves. */
+struct engine_command flow_pass(struct flow *flow);
 
 const struct flow_counts *flow_counts(const struct flow *flow);
 
