@@ -44,8 +44,11 @@ static bool hear(int fd, const char *end)
 
 static void speak_mail(struct server *server, int fd)
 {
-    static const char *const dialogue[][2] = {{"220 here\r\n", "\r\n"}, {"250 here\r\n", "\r\n"}, {"250 Ok\r\n", "\r\n"},
-                                              {"250 Ok\r\n", "\r\n"},   {"354 Go on\r\n", "\r\n.\r\n"}};
+    static const char *const dialogue[][2] = {{"220 here\r\n", "\r\n"},
+                                              {"250 here\r\n", "\r\n"},
+                                              {"250 Ok\r\n", "\r\n"},
+                                              {"250 Ok\r\n", "\r\n"},
+                                              {"354 Go on\r\n", "\r\n.\r\n"}};
     for (size_t i = 0; i < sizeof dialogue / sizeof *dialogue; i++) {
         say(fd, dialogue[i][0]);
         if (!hear(fd, dialogue[i][1]))

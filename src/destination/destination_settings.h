@@ -106,9 +106,6 @@ enum {
 extern const struct setting_table url_table, rate_table, window_table, auth_table, carrier_table, outcome_table, probe_table,
     call_table, file_table, destination_table;
 
-/* The window of what is true for ever: an upsert. The ledger counts no longer ones. */
-#define WINDOW_ALWAYS_US (400 * INT64_C(86400000000))
-
 bool parse_status_range(struct bytes text, int *ret_min, int *ret_max);      /* "200", "2xx", "400-499" */
 bool parse_rate(struct bytes text, int64_t *ret_calls, int64_t *ret_per_us); /* "10/s", "100/10s", "60/m" */
 bool parse_window(struct bytes text, int64_t *ret_us);                       /* a duration, or "always" */

@@ -87,6 +87,7 @@
     X(PROBE_UNSURE)       \
     X(DEAD_LETTER)        \
     X(GIVEN_UP)           \
+    X(CALLER_GONE)        \
     X(EFFECT_AFTER_CRASH) \
     X(ZOMBIE_CALL)        \
     X(ATTENDED)           \
