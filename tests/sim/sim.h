@@ -87,6 +87,7 @@
     X(PROBE_UNSURE)       \
     X(DEAD_LETTER)        \
     X(GIVEN_UP)           \
+    X(CALLER_GONE)        \
     X(EFFECT_AFTER_CRASH) \
     X(ZOMBIE_CALL)        \
     X(ATTENDED)           \
@@ -186,7 +187,7 @@ struct holder {
 /* One effect and all that is known about it from outside. */
 struct effect {
     int number;
-    char key[16];
+    char key[24];
     enum place_kind kind;
     bool attended; /* its caller waits and decides about another try */
     bool in_line;
