@@ -14,6 +14,7 @@ struct claim_body {
     int64_t lease_ms, wait_ms;
     int on_unknown;
     bool two_phase;
+    struct bytes nonce;
 };
 
 enum { ON_UNKNOWN_UNSAID = -1 };
@@ -30,6 +31,7 @@ static const struct json_field claim_fields[] = {
     {"run", JSON_FIELD_TEXT, offsetof(struct claim_body, naming.run), false, 1, 256, NULL},
     {"two_phase", JSON_FIELD_BOOL, offsetof(struct claim_body, two_phase), false, 0, 0, NULL},
     {"on_unknown", JSON_FIELD_ENUM, offsetof(struct claim_body, on_unknown), false, 0, 0, on_unknown_names},
+    {"nonce", JSON_FIELD_TEXT, offsetof(struct claim_body, nonce), false, 8, 128, NULL},
 };
 
 /* PostgreSQL's text has no NUL, and a name with control characters cannot be read in a list. */
@@ -199,6 +201,10 @@ static void answer_proceed(struct call *call)
     json_i64(&out, answer->fence);
     json_name(&out, "lease_until");
     json_time(&out, answer->lease_until_us);
+    json_name(&out, "lease_ms");
+    json_i64(&out, answer->lease_left_us / WHEN_MS);
+    json_name(&out, "two_phase");
+    json_bool(&out, answer->two_phase);
     json_name(&out, "downstream_key");
     json_cstr(&out, answer->downstream);
     if (answer->may_have_happened) {
@@ -207,6 +213,8 @@ static void answer_proceed(struct call *call)
     }
     write_shadow(answer, &out);
     json_close(&out, '}');
+    if (answer->again)
+        call_header(call, "Idempotent-Replayed", BYTES("true"));
     call_reply(call, 201);
 }
 
@@ -232,7 +240,7 @@ static void answer_replay(struct call *call)
 
 static void answer_in_progress(struct call *call)
 {
-    int64_t left_ms = call->command.answer.retry_after_us / 1000 + 1;
+    int64_t left_ms = call->command.answer.lease_left_us / 1000 + 1;
     int64_t after_ms = left_ms < 1 ? 1 : left_ms > RETRY_AFTER_MS ? RETRY_AFTER_MS : left_ms;
     call_headerf(call, "Retry-After", "%lld", (long long)((after_ms + 999) / 1000));
     call_headerf(call, "retry-after-ms", "%lld", (long long)after_ms);
@@ -299,6 +307,23 @@ bool claims_name(struct call *call, const struct claim_naming *naming, struct le
     return true;
 }
 
+/* Without two phases the claim counts as sent, and what may have happened is given out to nobody again. */
+static bool take_nonce(struct call *call, struct bytes nonce, struct ledger_command *claim)
+{
+    if (nonce.at == NULL)
+        return true;
+    if (!claim->two_phase) {
+        problem_field(call, BYTES("nonce"),
+                      "nonce goes together with two_phase: a claim without it counts as sent from the start.");
+        return false;
+    }
+    char *hash = arena_alloc(call->request->arena, NONCE_HASH_SIZE);
+    ASSERT(hash != NULL);
+    ledger_nonce_hash(engine_pepper(call->api->engine), nonce, (uint8_t *)hash);
+    claim->nonce = (struct bytes){hash, NONCE_HASH_SIZE};
+    return true;
+}
+
 void claims_create(struct call *call)
 {
     struct claim_body body = {.lease_ms = -1, .wait_ms = -1, .on_unknown = ON_UNKNOWN_UNSAID};
@@ -312,6 +337,8 @@ void claims_create(struct call *call)
     if (body.on_unknown != ON_UNKNOWN_UNSAID)
         claim->on_unknown = (enum on_unknown)body.on_unknown;
     claim->two_phase = claim->two_phase || body.two_phase;
+    if (!take_nonce(call, body.nonce, claim))
+        return;
     call->command.wait_us = (body.wait_ms >= 0 ? body.wait_ms : claims_preferred_wait_ms(call)) * WHEN_MS;
     call_submit(call, claims_answer);
 }
