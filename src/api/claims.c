@@ -34,30 +34,6 @@ static const struct json_field claim_fields[] = {
     {"nonce", JSON_FIELD_TEXT, offsetof(struct claim_body, nonce), false, 8, 128, NULL},
 };
 
-/* PostgreSQL's text has no NUL, and a name with control characters cannot be read in a list. */
-static bool is_plain(struct bytes text)
-{
-    for (size_t i = 0; i < text.len; i++)
-        if ((unsigned char)text.at[i] < 0x20 || text.at[i] == 0x7f)
-            return false;
-    return true;
-}
-
-static bool check_names(struct call *call, const struct claim_naming *body)
-{
-    const struct {
-        const char *name;
-        struct bytes text;
-    } names[] = {{"workflow", body->workflow}, {"thread", body->thread}, {"action", body->action}, {"run", body->run}};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        if (is_plain(names[i].text))
-            continue;
-        problem_field(call, bytes_of(names[i].name), "%s must not contain control characters.", names[i].name);
-        return false;
-    }
-    return true;
-}
-
 /* RFC 7240: `Prefer: wait=10`, in seconds. */
 int64_t claims_preferred_wait_ms(struct call *call)
 {
@@ -69,62 +45,6 @@ int64_t claims_preferred_wait_ms(struct call *call)
             return seconds > WAIT_MS_MAX / 1000 ? WAIT_MS_MAX : (int64_t)seconds * 1000;
     }
     return 0;
-}
-
-static bool choose_key(struct call *call, const struct claim_naming *body, const struct workflow_rules *rules,
-                       struct bytes *ret_key)
-{
-    struct why why;
-    struct bytes field = BYTES_NONE;
-    if (body->key.at != NULL) {
-        *ret_key = body->key;
-        if (key_check(body->key, &why) == OK)
-            return true;
-        problem_field(call, BYTES("key"), "%s", why.text);
-        return false;
-    }
-    if (rules->key == NULL) {
-        problem(call, "key_required", "The workflow \"%.*s\" has no key template, and the claim brings no key.",
-                BYTES_ARG(body->workflow));
-        return false;
-    }
-    if (body->input == NULL) {
-        problem(call, "key_required", "The key of \"%.*s\" is made from the input, and the claim brings none.",
-                BYTES_ARG(body->workflow));
-        return false;
-    }
-    struct env *env = engine_env(call->api->engine);
-    if (key_template_fill(rules->key, body->input, env->wall_us(env), call->request->arena, ret_key, &field, &why) == OK)
-        return true;
-    struct bytes path = arena_printf(call->request->arena, "input%s%.*s", field.len > 0 ? "." : "", BYTES_ARG(field));
-    problem_field(call, path.at != NULL ? path : BYTES("input"), "%s", why.text);
-    return false;
-}
-
-static bool choose_keep(struct call *call, const struct claim_naming *body, const struct workflow_rules *rules,
-                        int64_t *ret_keep_us)
-{
-    *ret_keep_us = rules->keep_us;
-    if (body->keep.at == NULL)
-        return true;
-    int64_t keep_us;
-    if (when_parse_duration(body->keep, &keep_us) && keep_us >= WHEN_SECOND && keep_us <= 400 * WHEN_DAY) {
-        *ret_keep_us = keep_us;
-        return true;
-    }
-    problem_field(call, BYTES("keep"), "keep has to be a duration from 1s to 400d, such as \"30d\".");
-    return false;
-}
-
-static bool make_fingerprint(struct call *call, const struct claim_naming *body, const struct workflow_rules *rules,
-                             struct fingerprint *ret_fingerprint)
-{
-    struct fingerprint_options options = {engine_pepper(call->api->engine), rules->ignore, rules->ignore_count};
-    struct why why;
-    if (fingerprint_make(body->input, &options, call->request->arena, ret_fingerprint, &why) == OK)
-        return true;
-    problem_field(call, BYTES("input"), "%s", why.text);
-    return false;
 }
 
 static void write_differs(struct call *call, struct json_out *out)
@@ -291,19 +211,20 @@ void claims_answer(struct call *call)
 
 bool claims_name(struct call *call, const struct claim_naming *naming, struct ledger_command *ret)
 {
-    const struct workflow_rules *rules = policy_workflow(call->api->policy, naming->workflow);
-    ledger_claim_rules(ret, rules);
-    if (!check_names(call, naming) || !choose_key(call, naming, rules, &ret->key) ||
-        !choose_keep(call, naming, rules, &ret->keep_us) || !make_fingerprint(call, naming, rules, &ret->fingerprint))
+    struct env *env = engine_env(call->api->engine);
+    const struct naming_rules rules = {policy_workflow(call->api->policy, naming->workflow), call->space,
+                                       engine_pepper(call->api->engine), env->wall_us(env)};
+    struct bytes field = BYTES_NONE;
+    struct why why;
+    enum status status = ledger_name(naming, &rules, call->request->arena, ret, &field, &why);
+    if (status == NOTHING)
+        problem(call, "key_required", "%s", why.text);
+    else if (status != OK)
+        problem_field(call, field, "%s", why.text);
+    if (status != OK)
         return false;
-    ret->space = call->space;
     ret->actor = call->actor;
     ret->policy = call->api->policy_version;
-    ret->workflow = naming->workflow;
-    ret->run = naming->run;
-    ret->thread = naming->thread;
-    ret->action = naming->action;
-    ledger_key_hash(engine_pepper(call->api->engine), ret->space, ret->workflow, ret->key, ret->h);
     return true;
 }
 
