@@ -21,6 +21,8 @@
  *  - The fence grows by one with each claim; every later call carries it, and one that is not the current fence changes nothing.
  *  - A lease that ran out before SENT is safely given to the next; one that ran out after it is ambiguous and never given on
  *    silently.
+ *  - The same claim sent again with the same nonce, because its answer was lost, is given the same fence again while it is
+ *    CLAIMED and nothing has moved since, not even by an `extend`. What is SENT may have happened and is not given out again.
  *  - The same key with other contents is refused and names the fields.
  *  - CONFIRMED, REFUSED and skipped UNKNOWN expire after `keep` to a tombstone; nothing else ever does.
  *  - In quarantine a key that is absent, or was last touched before the loss, is not given out unless its destination
@@ -44,6 +46,7 @@
 #include "queries.h"
 
 #define KEY_HASH_SIZE 16
+#define NONCE_HASH_SIZE 16
 
 enum intent_state { STATE_PENDING, STATE_CLAIMED, STATE_SENT, STATE_CONFIRMED, STATE_REFUSED, STATE_UNKNOWN, STATE_COUNT };
 
@@ -96,6 +99,7 @@ struct ledger_command {
     enum on_unknown on_unknown;
     bool two_phase, shadow;
     bool in_turn; /* claim, submit: waits for the other open ones of this workflow, thread and action */
+    struct bytes nonce; /* claim: ledger_nonce_hash() of what names this attempt of its caller; may be absent */
 
     /* the others */
     int64_t intent, fence;
@@ -128,11 +132,12 @@ struct ledger_answer {
     enum ledger_verdict would; /* … although this would have been the answer */
     bool again;                /* the call was a repetition and changed nothing */
     bool other;                /* IN_PROGRESS, OUTCOME_UNKNOWN: `intent` is another one, whose turn it is */
+    bool two_phase;            /* PROCEED: `sent` has to be said before the act */
     bool may_have_happened;    /* PROCEED: an earlier attempt may have had its effect, and the rules accept a repetition */
     int64_t intent, fence;
     enum intent_state state;
     int64_t lease_until_us; /* wall */
-    int64_t retry_after_us; /* IN_PROGRESS: until the lease ends, or it is worth another look */
+    int64_t lease_left_us;  /* held: until the lease ends; `other`, queued: until it is worth a look */
     int64_t settled_us;     /* wall; when it was confirmed or refused */
     int64_t expires_us;     /* wall, roughly; 0 for never */
     struct bytes result, error, key, workflow;
@@ -163,6 +168,9 @@ void ledger_key_hash(struct bytes pepper, struct bytes space, struct bytes workf
 
 /* By which turns in a conversation are taken one after the other: the parameter of TURN_LOCK. */
 int64_t ledger_turn(struct bytes pepper, struct bytes space, struct bytes thread);
+
+/* What is kept of a caller's nonce: whoever reads the ledger cannot use it. */
+void ledger_nonce_hash(struct bytes pepper, struct bytes nonce, uint8_t ret_hash[NONCE_HASH_SIZE]);
 
 /* What a workflow's rules say about a claim: everything that the caller may then say otherwise. */
 void ledger_claim_rules(struct ledger_command *claim, const struct workflow_rules *rules);
