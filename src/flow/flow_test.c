@@ -13,7 +13,7 @@ static const char rules[] = "destinations:\n"
                             "sources:\n"
                             "  form: {preset: json, verify: none, forward: agent, path: /new}\n"
                             "  mail: {preset: json, verify: none, forward: agent}\n"
-                            "  chat: {preset: json, verify: none, forward: agent, loop: 5 in 10m}\n"
+                            "  chat: {preset: json, verify: none, forward: agent, loop: 5/10m}\n"
                             "  watched: {preset: json, verify: none, forward: agent, mode: shadow}\n"
                             "  kept: {preset: json, verify: none, keep: 1h}\n"
                             "owner: dana\n";
