@@ -38,6 +38,8 @@ const struct route api_routes[] = {
     {HTTP_POST, "/v1/secrets/rewrap", SCOPE_ADMIN, secrets_rewrap},
     {HTTP_PUT, "/v1/secrets/{name}", SCOPE_ADMIN, secrets_put},
     {HTTP_DELETE, "/v1/secrets/{name}", SCOPE_ADMIN, secrets_remove},
+    {HTTP_GET, "/v1/threads", SCOPE_READ, threads_list},
+    {HTTP_GET, "/v1/threads/{thread}", SCOPE_READ, threads_show},
     {HTTP_GET, "/v1/tokens", SCOPE_ADMIN, tokens_list},
     {HTTP_POST, "/v1/tokens", SCOPE_ADMIN, tokens_create},
     {HTTP_DELETE, "/v1/tokens/{token}", SCOPE_ADMIN, tokens_revoke},
