@@ -4,8 +4,8 @@
  * secrets, never a secret.
  *
  * A preset states facts with their evidence. What nobody has verified is never used where safety rests on it: such a delivery id or
- * business key is not compared, such a signature scheme is only used when the policy asks for it by name, such a retry horizon does
- * not count. What the user writes in the policy counts as verified.
+ * business key is not compared, such a signature scheme is only used when the policy asks for it by name. What the user
+ * writes in the policy counts as verified.
  */
 #ifndef SEMEL_RECEIVE_SOURCE_H
 #define SEMEL_RECEIVE_SOURCE_H
