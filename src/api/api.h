@@ -39,7 +39,6 @@ struct api {
     atomic_bool stopping;
     bool refreshing;             /* a look for newer policy, tokens and secrets is under way */
     _Atomic uint64_t replies[6]; /* by hundreds of the status */
-    _Atomic uint64_t refused_deliveries;
 };
 
 struct route {
@@ -168,6 +167,12 @@ void effects_retry(struct call *call);
 void effects_resolve(struct call *call);
 void effects_cancel_many(struct call *call);
 void effects_retry_many(struct call *call);
+void events_list(struct call *call);
+void events_show(struct call *call);
+void events_release(struct call *call);
+void events_suppress(struct call *call);
+void events_replay(struct call *call);
+void events_replay_many(struct call *call);
 void exceptions_list(struct call *call);
 void exceptions_show(struct call *call);
 void exceptions_assign(struct call *call);
@@ -185,6 +190,10 @@ void secrets_remove(struct call *call);
 void secrets_rewrap(struct call *call);
 void threads_list(struct call *call);
 void threads_show(struct call *call);
+void sources_list(struct call *call);
+void sources_mute(struct call *call);
+void sources_unmute(struct call *call);
+void sources_limit(struct call *call);
 void tokens_list(struct call *call);
 void tokens_create(struct call *call);
 void tokens_revoke(struct call *call);

@@ -86,7 +86,7 @@ static void write_decision(struct pass *pass, const struct item *item)
     decision->detail = detail;
 }
 
-static struct row_event_decided decided_of(const struct row_event *row)
+struct row_event_decided decided_of(const struct row_event *row)
 {
     return (struct row_event_decided){row->id,     row->verdict,     row->shadow, row->reason, row->score,
                                       row->first,  row->explanation, row->thread, row->epoch,  row->intent,
@@ -164,7 +164,8 @@ enum status pass_write(struct pass *pass)
     for (size_t i = 0; i < pass->count; i++) {
         decided[i] = decided_of(&pass->items[i].known.row);
         write_decision(pass, &pass->items[i]);
-        pass->flow->decided[pass->items[i].verdict.verdict]++;
+        pass->flow->decided[pass->flow->decided_count++] =
+            (struct flow_decided){flow_slot(pass->flow, pass->items[i].known.row.source), pass->items[i].verdict.verdict};
     }
     TRY(store_run(pass->store, &EVENT_DECIDE, decided, pass->count, NULL, NULL, NULL, pass->why));
     TRY(save_marks(pass));
