@@ -92,7 +92,7 @@ enum semel_on_unknown { SEMEL_AS_POLICY, SEMEL_HOLD, SEMEL_RETRY, SEMEL_SKIP };
 /* What is to be done once. Only `workflow` is always needed, and `key` unless the policy makes it from the input. */
 struct semel_intent {
     const char *workflow, *key;
-    const char *input;                /* JSON; whoever claims the same key again has to bring the same */
+    const char *input; /* JSON; whoever claims the same key again has to bring the same */
     const char *run, *thread, *action, *keep;
     int64_t lease_ms;                 /* how long it is yours without a word; 0 is the policy's */
     int64_t wait_ms;                  /* how long to wait while someone else holds it */
@@ -101,7 +101,8 @@ struct semel_intent {
 };
 
 /* Always gives a claim (NULL only without memory), whatever the answer is; free it with semel_claim_free(). */
-SEMEL_EXPORT enum semel_status semel_claim(struct semel *semel, const struct semel_intent *intent, struct semel_claim **ret_claim);
+SEMEL_EXPORT enum semel_status semel_claim(struct semel *semel, const struct semel_intent *intent,
+                                           struct semel_claim **ret_claim);
 
 /* What is still held is given up: released when nothing was sent, else unknown. Say confirm or fail before. NULL is allowed. */
 SEMEL_EXPORT void semel_claim_free(struct semel_claim *claim);
@@ -135,33 +136,37 @@ SEMEL_EXPORT int64_t semel_lease_left_ms(struct semel_claim *claim);
 
 /* ---- what the claim was answered ---- */
 
-SEMEL_EXPORT const char *semel_intent_id(const struct semel_claim *claim);      /* "int_…", "" when there is none */
+SEMEL_EXPORT const char *semel_intent_id(const struct semel_claim *claim); /* "int_…", "" when there is none */
 SEMEL_EXPORT int64_t semel_fence(const struct semel_claim *claim);
-SEMEL_EXPORT const char *semel_downstream_key(const struct semel_claim *claim); /* PROCEED: a key for the destination, the same for every attempt */
-SEMEL_EXPORT bool semel_may_have_happened(const struct semel_claim *claim);     /* PROCEED: an earlier attempt may have had its effect */
-SEMEL_EXPORT const char *semel_would(const struct semel_claim *claim);          /* shadow mode: the answer that was passed over; else "" */
-SEMEL_EXPORT const char *semel_result(const struct semel_claim *claim, size_t *ret_len); /* REPLAY: JSON; NULL without. ret_len may be NULL */
-SEMEL_EXPORT const char *semel_why(const struct semel_claim *claim);            /* of the last call on it that was no success; else "" */
+SEMEL_EXPORT const char *
+semel_downstream_key(const struct semel_claim *claim); /* PROCEED: a key for the destination, the same for every attempt */
+SEMEL_EXPORT bool
+semel_may_have_happened(const struct semel_claim *claim);              /* PROCEED: an earlier attempt may have had its effect */
+SEMEL_EXPORT const char *semel_would(const struct semel_claim *claim); /* shadow mode: the answer that was passed over; else "" */
+SEMEL_EXPORT const char *semel_result(const struct semel_claim *claim,
+                                      size_t *ret_len);              /* REPLAY: JSON; NULL without. ret_len may be NULL */
+SEMEL_EXPORT const char *semel_why(const struct semel_claim *claim); /* of the last call on it that was no success; else "" */
 
 /* ---- keys, as the server makes them ---- */
 
 struct semel_key_template {
-    const char *text;  /* "followup:{lead_id}:{template}:{day}" */
-    const char *zone;  /* IANA; NULL is UTC */
-    const char *time;  /* the path of the event's own time in the input */
-    int64_t now_us;    /* for {today}: microseconds since 1970; 0 is the clock */
+    const char *text; /* "followup:{lead_id}:{template}:{day}" */
+    const char *zone; /* IANA; NULL is UTC */
+    const char *time; /* the path of the event's own time in the input */
+    int64_t now_us;   /* for {today}: microseconds since 1970; 0 is the clock */
 };
 
 /* The key for an input (JSON). SEMEL_INVALID: the template is wrong (problem.field is "(template)") or the input is. */
-SEMEL_EXPORT enum semel_status semel_key(const struct semel_key_template *key_template, const char *input, char *ret_key, size_t size,
-                                         struct semel_problem *ret_problem);
+SEMEL_EXPORT enum semel_status semel_key(const struct semel_key_template *key_template, const char *input, char *ret_key,
+                                         size_t size, struct semel_problem *ret_problem);
 
 /* The canonical form (RFC 8785) of a JSON text. */
 SEMEL_EXPORT enum semel_status semel_canonical(const char *json, char *ret_text, size_t size, struct semel_problem *ret_problem);
 
 /* The key that goes to the destination, as semel_downstream_key(): "sml-" and 32 digits. */
 #define SEMEL_DOWNSTREAM_SIZE 37
-SEMEL_EXPORT void semel_make_downstream_key(const char *space, const char *workflow, const char *key, char ret_key[SEMEL_DOWNSTREAM_SIZE]);
+SEMEL_EXPORT void semel_make_downstream_key(const char *space, const char *workflow, const char *key,
+                                            char ret_key[SEMEL_DOWNSTREAM_SIZE]);
 
 SEMEL_EXPORT const char *semel_version(void);
 

@@ -44,8 +44,10 @@ struct say {
 
 /* SEMEL_UNREACHABLE from either means: it may have been done, and the same call may be made again. */
 struct semel_way {
-    enum semel_status (*claim)(struct semel *semel, const struct asked *asked, struct arena *arena, struct answer *ret, struct why *why);
-    enum semel_status (*say)(struct semel *semel, const struct say *say, struct arena *arena, int64_t *ret_lease_us, struct why *why);
+    enum semel_status (*claim)(struct semel *semel, const struct asked *asked, struct arena *arena, struct answer *ret,
+                               struct why *why);
+    enum semel_status (*say)(struct semel *semel, const struct say *say, struct arena *arena, int64_t *ret_lease_us,
+                             struct why *why);
     void (*close)(struct semel *semel);
 };
 

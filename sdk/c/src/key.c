@@ -14,16 +14,18 @@ static enum semel_status copy_out(struct bytes text, char *ret_text, size_t size
     return SEMEL_OK;
 }
 
-static enum semel_status status_from(enum status status, struct bytes field, const struct why *why, struct semel_problem *ret_problem)
+static enum semel_status status_from(enum status status, struct bytes field, const struct why *why,
+                                     struct semel_problem *ret_problem)
 {
     problem_set(ret_problem, field, status == OK ? "" : why->text);
     return status == OK ? SEMEL_OK : status == FULL ? SEMEL_NO_MEMORY : SEMEL_INVALID;
 }
 
-static enum status fill(const struct semel_key_template *key_template, const char *input, struct arena *arena, struct bytes *ret_key,
-                        struct bytes *ret_field, struct why *why)
+static enum status fill(const struct semel_key_template *key_template, const char *input, struct arena *arena,
+                        struct bytes *ret_key, struct bytes *ret_field, struct why *why)
 {
-    const struct key_options options = {key_template->zone, key_template->time != NULL ? bytes_of(key_template->time) : BYTES_NONE};
+    const struct key_options options = {key_template->zone,
+                                        key_template->time != NULL ? bytes_of(key_template->time) : BYTES_NONE};
     struct key_template *compiled;
     struct json json;
     *ret_field = BYTES("(template)");

@@ -87,8 +87,8 @@ static void give_back(struct remote *remote, CURL *curl)
 /* ---- one call ---- */
 
 /* SEMEL_OK: something answered, with whatever status. */
-static enum semel_status call(struct remote *remote, const char *path, const struct buf *body, int64_t wait_us, struct arena *arena,
-                              struct reply *ret, struct why *why)
+static enum semel_status call(struct remote *remote, const char *path, const struct buf *body, int64_t wait_us,
+                              struct arena *arena, struct reply *ret, struct why *why)
 {
     char url[sizeof remote->base + 128];
     struct why unused;
@@ -112,7 +112,8 @@ static enum semel_status call(struct remote *remote, const char *path, const str
     }
     const struct json_limits limits = {.depth_max = 128, .members_max = 2000000, .text_max = REPLY_MAX};
     struct bytes text = arena_dup(arena, buf_bytes(&ret->body));
-    ret->is_object = text.at != NULL && json_parse(text, &limits, arena, &ret->json, &unused) == OK && ret->json.type == JSON_OBJECT;
+    ret->is_object =
+        text.at != NULL && json_parse(text, &limits, arena, &ret->json, &unused) == OK && ret->json.type == JSON_OBJECT;
     return SEMEL_OK;
 }
 
@@ -136,7 +137,8 @@ static enum semel_status problem_of(const struct reply *reply, struct why *why)
         why_set(why, UNKNOWN, "something that is not semel answered with status %ld.", reply->status);
         return SEMEL_UNREACHABLE;
     }
-    struct bytes code = text_of(&reply->json, "code"), title = text_of(&reply->json, "title"), detail = text_of(&reply->json, "detail");
+    struct bytes code = text_of(&reply->json, "code"), title = text_of(&reply->json, "title"),
+                 detail = text_of(&reply->json, "detail");
     why_set(why, OK, "%.*s: %.*s", BYTES_ARG(title), BYTES_ARG(detail));
     for (size_t i = VERDICT_IN_PROGRESS; ledger_verdict_names[i] != NULL; i++)
         if (bytes_is(code, ledger_verdict_names[i]))

@@ -11,15 +11,16 @@
 #define PATIENCE_US (10 * WHEN_SECOND)
 #define DELAY_MIN_US (50 * WHEN_MS)
 #define DELAY_MAX_US (2 * WHEN_SECOND)
-#define WAIT_SLICE_US (20 * WHEN_SECOND) /* a longer wait is asked for in slices, so that no proxy on the way finds it too quiet */
+#define WAIT_SLICE_US \
+    (20 * WHEN_SECOND) /* a longer wait is asked for in slices, so that no proxy on the way finds it too quiet */
 #define ASK_EVERY_US (100 * WHEN_MS)
 #define LEASE_MIN_US (10 * WHEN_MS)
 #define ERROR_SIZE_MAX 4096
 #define NONCE_SIZE 16
 
 static const char *const status_names[] = {
-    "ok",      "proceed", "replay",  "in_progress",  "outcome_unknown", "key_reused",  "refused", "expired",
-    "fenced",  "differs", "already_sent", "not_found", "unreachable",   "busy",        "invalid", "no_memory",
+    "ok",     "proceed", "replay",       "in_progress", "outcome_unknown", "key_reused", "refused", "expired",
+    "fenced", "differs", "already_sent", "not_found",   "unreachable",     "busy",       "invalid", "no_memory",
 };
 
 const char *semel_status_name(enum semel_status status)

@@ -120,7 +120,8 @@ static void tell(const struct script *script, enum semel_status status)
     printf("%s", semel_status_name(status));
     if (script->claim != NULL)
         printf("\t%s\t%" PRId64 "\t%s\t%s\t%s\t%s", semel_intent_id(script->claim), semel_fence(script->claim),
-               semel_downstream_key(script->claim), semel_result(script->claim, NULL) != NULL ? semel_result(script->claim, NULL) : "",
+               semel_downstream_key(script->claim),
+               semel_result(script->claim, NULL) != NULL ? semel_result(script->claim, NULL) : "",
                semel_is_lost(script->claim) ? "lost" : "held", semel_why(script->claim));
     puts("");
     fflush(stdout);
@@ -212,7 +213,11 @@ int main(int argc, char **argv)
         const char *name;
         int count;
         int (*run)(char **args);
-    } commands[] = {{"key", 5, key}, {"canonical", 1, canonical}, {"downstream", 3, downstream}, {"script", 1, run_script}, {"storm", 4, run_storm}};
+    } commands[] = {{"key", 5, key},
+                    {"canonical", 1, canonical},
+                    {"downstream", 3, downstream},
+                    {"script", 1, run_script},
+                    {"storm", 4, run_storm}};
     for (size_t i = 0; argc > 1 && i < sizeof commands / sizeof *commands; i++)
         if (strcmp(argv[1], commands[i].name) == 0 && argc == commands[i].count + 2)
             return commands[i].run(argv + 2);
