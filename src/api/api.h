@@ -13,6 +13,7 @@
 #include "flow/flow.h"
 #include "ledger/naming.h"
 #include "http/server.h"
+#include "ledger/naming.h"
 #include "policy/policy.h"
 #include "secret/secret.h"
 #include "threads/answer.h"
