@@ -41,7 +41,6 @@ CREATE INDEX event_delivery ON event (delivery);
 CREATE INDEX event_thread ON event (thread, id) WHERE thread > 0;
 CREATE INDEX event_first ON event (first, id) WHERE first > 0;
 CREATE INDEX event_held ON event (space, id) WHERE verdict = 3;
-CREATE INDEX event_thread ON event (thread, id) WHERE thread > 0;
 
 -- What a person did about an event. was is its verdict before; intent forwards it, 0 when nothing does.
 CREATE TABLE event_act (
