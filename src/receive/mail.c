@@ -199,8 +199,8 @@ static void add_reference(struct incoming *out, struct bytes key)
     for (size_t i = 0; i < out->reference_count; i++)
         if (bytes_eq(out->references[i], key))
             return;
-    if (out->reference_count == MAIL_REFERENCES_MAX) { /* the oldest goes */
-        memmove(out->references, out->references + 1, (MAIL_REFERENCES_MAX - 1) * sizeof *out->references);
+    if (out->reference_count == RECEIVE_REFERENCES_MAX) { /* the oldest goes */
+        memmove(out->references, out->references + 1, (RECEIVE_REFERENCES_MAX - 1) * sizeof *out->references);
         out->reference_count--;
     }
     out->references[out->reference_count++] = key;
@@ -210,7 +210,7 @@ static void add_reference(struct incoming *out, struct bytes key)
 static enum status read_references(struct mail *mail, struct why *why)
 {
     static const char *const names[] = {"References", "In-Reply-To"};
-    mail->out->references = arena_zalloc(mail->arena, MAIL_REFERENCES_MAX, sizeof *mail->out->references);
+    mail->out->references = arena_zalloc(mail->arena, RECEIVE_REFERENCES_MAX, sizeof *mail->out->references);
     if (mail->out->references == NULL)
         return why_set(why, FULL, "the mail needs more memory than one message may have");
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -291,7 +291,7 @@ static void add_people(struct mail *mail, const struct bytes *emails, size_t cou
     struct incoming *out = mail->out;
     for (size_t i = 0; i < count; i++)
         mention_add((struct identity){IDENTITY_EMAIL, sender, emails[i]}, out->identities, &out->identity_count,
-                    4 * MAIL_ADDRESSES_MAX);
+                    MAIL_ADDRESSES_MAX);
 }
 
 /* A form's own address must not become everybody's: with another Reply-To, From is only mentioned. */
@@ -314,8 +314,8 @@ static void read_people(struct mail *mail)
 static void read_mentions(struct mail *mail)
 {
     struct incoming *out = mail->out;
-    mention_emails(mail->own, mail->arena, out->identities, &out->identity_count, 5 * MAIL_ADDRESSES_MAX);
-    mention_phones(mail->own, mail->arena, out->identities, &out->identity_count, 6 * MAIL_ADDRESSES_MAX);
+    mention_emails(mail->own, mail->arena, out->identities, &out->identity_count, RECEIVE_IDENTITIES_MAX - 4);
+    mention_phones(mail->own, mail->arena, out->identities, &out->identity_count, RECEIVE_IDENTITIES_MAX);
 }
 
 /* ---- what nobody wrote ---- */
@@ -382,13 +382,14 @@ static enum status read_text(struct mail *mail, struct why *why)
     mail->out->subject = mail_strip_subject(text_header(mail, "Subject"), &mail->forwarded);
     TRY(mail_body(mail->message, mail->arena, &body, why));
     mail_strip_text(body, mail->forwarded, mail->arena, &mail->own, &mail->out->text);
+    mail->out->text = mail_clip(mail->out->text, RECEIVE_TEXT_MAX);
     return OK;
 }
 
 static enum status read_all(struct mail *mail, struct why *why)
 {
     struct incoming *out = mail->out;
-    out->identities = arena_zalloc(mail->arena, 6 * MAIL_ADDRESSES_MAX, sizeof *out->identities);
+    out->identities = arena_zalloc(mail->arena, RECEIVE_IDENTITIES_MAX, sizeof *out->identities);
     if (out->identities == NULL)
         return why_set(why, FULL, "the mail needs more memory than one message may have");
     TRY(read_text(mail, why));

@@ -32,8 +32,7 @@ enum {
     MAIL_PARTS_MAX = 200,              /* lines that begin with Content-Type: parts, and so their depth */
     MAIL_DEPTH_MAX = 16,               /* how deep text is looked for */
     MAIL_TEXT_SIZE_MAX = 256 * 1024,   /* of one text as it was decoded; the rest is not looked at */
-    MAIL_REFERENCES_MAX = 64,          /* the nearest ones */
-    MAIL_ADDRESSES_MAX = 16,           /* of each kind */
+    MAIL_ADDRESSES_MAX = RECEIVE_IDENTITIES_MAX / 2, /* of one header; the rest is for those in the text */
     MAIL_ID_SIZE_MAX = 900,
 };
 

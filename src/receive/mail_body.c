@@ -81,6 +81,16 @@ struct bytes mail_decode(struct bytes text, const char *charset, struct arena *a
     return clean(converted, arena);
 }
 
+struct bytes mail_clip(struct bytes text, size_t size_max)
+{
+    if (text.len <= size_max)
+        return text;
+    size_t len = size_max;
+    while (len > 0 && len + 4 > size_max && ((unsigned char)text.at[len] & 0xC0) == 0x80)
+        len--;
+    return (struct bytes){text.at, len};
+}
+
 /* ---- parts ---- */
 
 struct mail_texts {
@@ -88,17 +98,6 @@ struct mail_texts {
     struct bytes plain, html; /* the inline texts so far, one behind the other */
     bool failed;
 };
-
-/* Cut at whole characters when it is UTF-8; any other charset shows one odd character at most. */
-static struct bytes bounded(struct bytes text)
-{
-    if (text.len <= MAIL_TEXT_SIZE_MAX)
-        return text;
-    text.len = MAIL_TEXT_SIZE_MAX;
-    while (text.len > MAIL_TEXT_SIZE_MAX - 4 && ((unsigned char)text.at[text.len] & 0xC0) == 0x80)
-        text.len--;
-    return text;
-}
 
 static struct bytes part_text(GMimePart *part, struct arena *arena)
 {
@@ -109,7 +108,8 @@ static struct bytes part_text(GMimePart *part, struct arena *arena)
     g_mime_data_wrapper_write_to_stream(content, stream);
     GByteArray *array = g_mime_stream_mem_get_byte_array(GMIME_STREAM_MEM(stream));
     struct bytes raw = {array->data != NULL ? (const char *)array->data : "", array->len};
-    struct bytes text = mail_decode(bounded(raw), g_mime_object_get_content_type_parameter(GMIME_OBJECT(part), "charset"), arena);
+    struct bytes text = mail_decode(mail_clip(raw, MAIL_TEXT_SIZE_MAX),
+                                    g_mime_object_get_content_type_parameter(GMIME_OBJECT(part), "charset"), arena);
     g_object_unref(stream);
     return text;
 }

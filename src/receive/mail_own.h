@@ -16,6 +16,9 @@ CHECKED enum status mail_body(GMimeMessage *message, struct arena *arena, struct
 /* As UTF-8 with '\n' between lines and without other control characters; `charset` may be NULL or wrong. */
 struct bytes mail_decode(struct bytes text, const char *charset, struct arena *arena);
 
+/* At most `size_max` bytes of it, cut between two characters when it is UTF-8. */
+struct bytes mail_clip(struct bytes text, size_t size_max);
+
 /* mail_html.c */
 
 /* What a reader sees of `html`, which is UTF-8. Not `quotes`: without what it marks as quoted or as a signature. */

@@ -102,8 +102,8 @@ TEST(of_many_references_the_nearest_are_kept)
     buf_add_cstr(&text, "\n\nx\n");
     buf_add_char(&text, '\0');
     struct incoming in = get(text.at);
-    CHECK_INT(in.reference_count, MAIL_REFERENCES_MAX);
-    CHECK_TEXT(in.references[MAIL_REFERENCES_MAX - 1], "mail:999@x");
+    CHECK_INT(in.reference_count, RECEIVE_REFERENCES_MAX);
+    CHECK_TEXT(in.references[RECEIVE_REFERENCES_MAX - 1], "mail:999@x");
 }
 
 /* ---- people ---- */
@@ -114,7 +114,7 @@ TEST(the_person_behind_a_notification_is_in_reply_to)
         get("From: Shop website <wordpress@shop.example>\nReply-To: Jane Doe <Jane@Example.com>\nTo: "
             "leads@shop.example\nSubject: New enquiry\n"
             "Message-ID: <w1@shop.example>\n" PLAIN "From: Jane Doe <jane@example.com>\nSubject: Prices\n\nMessage Body:\nWhat "
-                                                    "does it cost?\n\n-- \nThis e-mail was sent from a contact form on Shop\n");
+            "does it cost?\n\n-- \nThis e-mail was sent from a contact form on Shop\n");
     CHECK_TEXT(in.name, "Jane Doe");
     CHECK_TEXT(in.text, "From: Jane Doe <jane@example.com>\nSubject: Prices\n\nMessage Body:\nWhat does it cost?");
     check_identity(&in, "jane@example.com", true);
@@ -373,7 +373,7 @@ TEST(text_is_found_in_nested_parts_and_attachments_are_not_text)
                    "Content-Type: multipart/mixed; boundary=o\n\n--o\nContent-Type: multipart/related; "
                    "boundary=m\n\n--m\nContent-Type: multipart/alternative; boundary=i\n\n"
                    "--i\n" PLAIN "inner\n--i\nContent-Type: text/html\n\n<b>inner</b>\n--i--\n--m\nContent-Type: "
-                                 "image/png\nContent-Transfer-Encoding: base64\n\nAAAA\n--m--\n"
+                   "image/png\nContent-Transfer-Encoding: base64\n\nAAAA\n--m--\n"
                    "--o\nContent-Type: text/plain\nContent-Disposition: attachment; "
                    "filename=a.txt\n\nattached\n--o\nContent-Type: message/rfc822\n\nFrom: x@y.example\n\nother mail\n--o--\n")
                    .text,
@@ -481,6 +481,19 @@ TEST(what_is_just_within_the_limits_is_read)
     CHECK_INT(read_filled(HEAD "\n", "This message, On 1 Le 2\n", 100000), OK);
     CHECK_INT(read_filled(HEAD "\n", "From: x\n", 40000), OK);
     CHECK_INT(read_filled(HEAD "Content-Type: text/html\n\n", "<div class='", 300000), OK);
+}
+
+TEST(a_long_text_is_cut_between_two_characters)
+{
+    struct buf text;
+    buf_init(&text, 1 << 20);
+    buf_add_cstr(&text, HEAD PLAIN "x");
+    for (int i = 0; i < 100000; i++)
+        buf_add_cstr(&text, "é");
+    buf_add_char(&text, '\0');
+    struct bytes cut = get(text.at).text;
+    CHECK(cut.len <= RECEIVE_TEXT_MAX && cut.len > RECEIVE_TEXT_MAX - 4);
+    CHECK(bytes_is_utf8(cut));
 }
 
 TEST(a_full_arena_is_said_and_not_half_a_mail)

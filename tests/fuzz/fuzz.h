@@ -23,6 +23,7 @@
     X(json)             \
     X(key_template)     \
     X(ledger)           \
+    X(mail)             \
     X(percent)          \
     X(policy)           \
     X(rebuild)          \
