@@ -510,5 +510,5 @@ TEST(a_full_arena_is_said_and_not_half_a_mail)
         arena_release(&arena);
     }
     CHECK_INT(status, OK);
-    CHECK(size > 3000);
+    CHECK(size > 1000);
 }
