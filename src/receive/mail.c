@@ -282,7 +282,7 @@ static void drop_own(struct people *people)
 
 static struct bytes domain_of(struct bytes email)
 {
-    const char *at = email.len > 0 ? memrchr(email.at, '@', email.len) : NULL;
+    const char *at = email.at != NULL ? memrchr(email.at, '@', email.len) : NULL;
     return at != NULL ? bytes_from(email, (size_t)(at - email.at) + 1) : BYTES_NONE;
 }
 

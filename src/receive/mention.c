@@ -76,7 +76,7 @@ static bool is_local_part(struct bytes local)
 
 struct bytes mention_email(struct bytes text, struct arena *arena)
 {
-    const char *at = text.len > 0 ? memrchr(text.at, '@', text.len) : NULL;
+    const char *at = text.at != NULL ? memrchr(text.at, '@', text.len) : NULL;
     if (at == NULL || text.len > MENTION_EMAIL_SIZE_MAX || !bytes_is_utf8(text))
         return BYTES_NONE;
     struct bytes domain = bytes_from(text, (size_t)(at - text.at) + 1);

@@ -106,13 +106,13 @@ bool smtp_path_take(struct bytes *rest, bool utf8, struct bytes *ret_address)
 
 static struct bytes domain_of(struct bytes address)
 {
-    const char *at = address.len > 0 ? memrchr(address.at, '@', address.len) : NULL;
+    const char *at = address.at != NULL ? memrchr(address.at, '@', address.len) : NULL;
     return at != NULL ? bytes_from(address, (size_t)(at - address.at) + 1) : BYTES("");
 }
 
 static struct bytes local_of(struct bytes address)
 {
-    const char *at = address.len > 0 ? memrchr(address.at, '@', address.len) : NULL;
+    const char *at = address.at != NULL ? memrchr(address.at, '@', address.len) : NULL;
     return (struct bytes){address.at, at != NULL ? (size_t)(at - address.at) : address.len};
 }
 
