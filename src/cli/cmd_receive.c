@@ -296,6 +296,8 @@ static void summarise_json(const struct receive *receive)
 static void summarise(const struct receive *receive)
 {
     const size_t *verdicts = receive->verdicts;
+    if (receive->taken + receive->refused == 0)
+        return; /* why is said already */
     if (cli_on(receive->cli, "--json"))
         summarise_json(receive);
     else if (!receive->looked)

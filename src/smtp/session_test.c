@@ -100,7 +100,9 @@ TEST(it_is_the_same_however_the_bytes_are_cut)
     buf_add_cstr(&whole, talk(text));
     talk("DATA\r\n");
     talk(mail);
-    struct bytes kept = bytes_of(strdup(session.mail.at));
+    struct buf kept;
+    buf_init(&kept, 1 << 20);
+    buf_add(&kept, buf_bytes(&session.mail));
     start(false);
     for (size_t i = 0; text[i] != '\0'; i++)
         buf_add_cstr(&pieces, talk_bytes((struct bytes){text + i, 1}, 0));
@@ -108,7 +110,7 @@ TEST(it_is_the_same_however_the_bytes_are_cut)
     for (size_t i = 0; mail[i] != '\0'; i++)
         talk_bytes((struct bytes){mail + i, 1}, 0);
     CHECK(bytes_eq(buf_bytes(&whole), buf_bytes(&pieces)));
-    CHECK(bytes_starts(kept, buf_bytes(&session.mail)));
+    CHECK(bytes_eq(buf_bytes(&kept), buf_bytes(&session.mail)));
     CHECK_INT(session.state, SMTP_DELIVERING);
 }
 
