@@ -246,6 +246,7 @@ static enum status open_delivery(struct app *app, struct why *why)
     struct act_config config = {.engine = app->engine};
     TRY(transport_open(env_real(), app->api.secrets, &config.transport, why));
     TRY(act_open(&config, &app->api.act, why));
+    TRY(flow_open(app->engine, app->api.act, &app->api.flow, why));
     api_take_policy(&app->api, app->api.policy, app->api.policy_version);
     return OK;
 }
@@ -326,6 +327,7 @@ static enum status start(struct app *app, struct why *why)
     TRY(open_http(app, why));
     TRY(engine_start(app->engine, why));
     TRY(act_start(app->api.act, why));
+    flow_wake(app->api.flow); /* what was staged before */
     if (pthread_create(&app->signal_thread, NULL, signal_main, app) != 0)
         return why_set(why, FULL, "no thread could be started");
     return OK;
@@ -358,7 +360,9 @@ int app_run(const struct app_options *options)
     if (status == OK)
         run(app);
     act_close(app->api.act);
+    flow_stop(app->api.flow);
     engine_close(app->engine); /* answers what is left through the loop's queue */
+    flow_close(app->api.flow);
     if (app->api.server != NULL)
         http_server_close(app->api.server);
     policy_free(app->api.policy);

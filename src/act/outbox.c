@@ -5,11 +5,11 @@
 const char *const outbox_step_names[] = {"deliver", "ask", "person", "finished", NULL};
 const char *const outbox_priority_names[] = {"high", "normal", "low", NULL};
 
-enum status outbox_write(struct store *store, struct ledger *ledger, struct engine_command *command,
-                         const struct effect_order *order, struct why *why)
+enum status outbox_write(struct store *store, struct ledger *ledger, int64_t intent, const struct effect_order *order,
+                         struct why *why)
 {
     struct row_outbox row = order->row;
-    row.intent = command->answer.intent;
+    row.intent = intent;
     row.request = id_next(ledger->ids, ledger->now.wall_us);
     row.created = ledger->now.wall_us;
     if (row.due == 0)

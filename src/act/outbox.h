@@ -35,9 +35,9 @@ struct effect_order {
     struct bytes record;   /* the request's record */
 };
 
-/* For the `also` of a SUBMIT or CLAIM: writes the row and the request of an intent that is new. */
-CHECKED enum status outbox_write(struct store *store, struct ledger *ledger, struct engine_command *command,
-                                 const struct effect_order *order, struct why *why);
+/* With a SUBMIT or CLAIM: writes the row and the request of an intent that is new. */
+CHECKED enum status outbox_write(struct store *store, struct ledger *ledger, int64_t intent, const struct effect_order *order,
+                                 struct why *why);
 
 /* The evidence for the audit row of the submission: what the outbox row was born with. */
 struct bytes outbox_evidence(const struct effect_order *order, struct arena *arena);

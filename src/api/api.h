@@ -8,7 +8,10 @@
 
 #include "access/access.h"
 #include "act/act.h"
+#include "audit/applied.h"
 #include "engine/engine.h"
+#include "flow/flow.h"
+#include "ledger/naming.h"
 #include "http/server.h"
 #include "policy/policy.h"
 #include "secret/secret.h"
@@ -23,6 +26,7 @@ struct call;
 struct api {
     struct engine *engine;
     struct act *act;
+    struct flow *flow;
     struct http_server *server;
     struct policy *policy;
     int64_t policy_version;
@@ -34,6 +38,7 @@ struct api {
     atomic_bool stopping;
     bool refreshing;             /* a look for newer policy, tokens and secrets is under way */
     _Atomic uint64_t replies[6]; /* by hundreds of the status */
+    _Atomic uint64_t refused_deliveries;
 };
 
 struct route {
@@ -125,12 +130,6 @@ void problem_bare(int status, const char *why, struct buf *out);
 
 /* ---- claims.c, for every face that names an intent ---- */
 
-/* How a caller names an intent: by a key, or by an input from which the workflow's template makes one. */
-struct claim_naming {
-    struct bytes workflow, key, keep, thread, action, run;
-    const struct json *input; /* also what a later caller must bring again */
-};
-
 /* Fills in who, which key, what it stands for, and the workflow's rules; false when the problem was sent. */
 bool claims_name(struct call *call, const struct claim_naming *naming, struct ledger_command *ret);
 
@@ -160,6 +159,7 @@ void exceptions_show(struct call *call);
 void exceptions_assign(struct call *call);
 void exceptions_resolve(struct call *call);
 void forward_call(struct call *call);
+void in_receive(struct call *call);
 void intents_list(struct call *call);
 void intents_show(struct call *call);
 void decisions_list(struct call *call);
@@ -204,8 +204,5 @@ struct policy_order {
     bool changed;
 };
 enum status policy_write(struct store *store, struct ledger *ledger, struct engine_command *command, struct why *why);
-
-/* The latest stored policy's text (in the arena) and version; NOTHING when there is none. */
-CHECKED enum status policy_load(struct store *store, struct arena *arena, struct row_policy *ret_row, struct why *why);
 
 #endif

@@ -134,7 +134,7 @@ static enum status also_submitted(struct store *store, struct ledger *ledger, st
     const struct effect_state *state = call->state;
     if (command->answer.verdict != VERDICT_PROCEED && command->answer.verdict != VERDICT_OUTCOME_UNKNOWN)
         return OK;
-    return outbox_write(store, ledger, command, &state->order, why);
+    return outbox_write(store, ledger, command->answer.intent, &state->order, why);
 }
 
 static void submit(struct call *call)

@@ -4,6 +4,7 @@
 const struct route api_routes[] = {
     {HTTP_GET, "/", 0, root_show},
     {HTTP_GET, "/healthz", 0, health_live},
+    {HTTP_ANY, "/in/{source}", 0, in_receive},
     {HTTP_GET, "/metrics", SCOPE_READ, metrics_show},
     {HTTP_GET, "/problems/{code}", 0, problem_show},
     {HTTP_GET, "/readyz", 0, health_ready},

@@ -32,11 +32,13 @@
 #include "base/status.h"
 #include "fingerprint/fingerprint.h"
 
-#define DESTINATION_NAME_MAX 64         /* letters, digits, '.', '_', '-' */
-#define DESTINATION_CALLS_MAX 64        /* of one provider, and as many of the policy's own */
-#define DESTINATION_HEADERS_MAX 128     /* of one request */
-#define DESTINATION_AUTH_HEADERS_MAX 4  /* room that destination_authorize() wants */
-#define DESTINATION_BODY_MAX (64 << 20) /* of a body that is read or changed */
+#define DESTINATION_NAME_MAX 64                       /* letters, digits, '.', '_', '-' */
+#define DESTINATION_CALLS_MAX 64                      /* of one provider, and as many of the policy's own */
+#define DESTINATION_HEADERS_MAX 128                   /* of one request */
+#define DESTINATION_AUTH_HEADERS_MAX 4                /* room that destination_authorize() wants */
+#define DESTINATION_MAILS_MAX 32                      /* under way at one mail server: each has a thread */
+#define DESTINATION_BODY_MAX (64 << 20)               /* of a body that is read or changed */
+#define WINDOW_ALWAYS_US (400 * INT64_C(86400000000)) /* of what is true for ever: an upsert */
 #define DESTINATION_RETRY_AFTER_MAX_US (24 * INT64_C(3600000000))
 
 enum destination_kind { DESTINATION_HTTP, DESTINATION_SMTP, DESTINATION_COMMAND };

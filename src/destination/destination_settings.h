@@ -102,9 +102,6 @@ enum {
 extern const struct setting_table url_table, rate_table, window_table, auth_table, carrier_table, outcome_table, probe_table,
     call_table, file_table, destination_table;
 
-/* The window of what is true for ever: an upsert. The ledger counts no longer ones. */
-#define WINDOW_ALWAYS_US (400 * INT64_C(86400000000))
-
 bool parse_window(struct bytes text, int64_t *ret_us); /* a duration, or "always" */
 
 /* One call of a provider file or of the policy. `fact` is told of each fact. */

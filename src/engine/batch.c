@@ -21,8 +21,7 @@ struct batch {
     size_t count;
     struct ledger ledger;
     struct audit_batch audit;
-    struct intent **intents; /* all that were loaded or made */
-    size_t intent_count, intent_cap;
+    size_t intent_cap;                           /* room for so many in ledger.intents */
     struct intent **by_hash, **by_id, **by_body; /* open addressing */
     size_t table_size;
     struct intent absent; /* stands for an id that does not exist */
@@ -66,14 +65,28 @@ static struct intent *add_intent(struct batch *batch, const uint8_t *h)
     if (*slot != NULL)
         return *slot;
     struct intent *intent = arena_zalloc(batch->ledger.arena, 1, sizeof *intent);
-    if (intent == NULL || batch->intent_count == batch->intent_cap)
+    if (intent == NULL || batch->ledger.intent_count == batch->intent_cap)
         return NULL;
     memcpy(intent->h, h, KEY_HASH_SIZE);
     intent->state_before = -1;
     *slot = intent;
-    batch->intents[batch->intent_count++] = intent;
+    batch->ledger.intents[batch->ledger.intent_count++] = intent;
     return intent;
 }
+
+/* Commands are about one intent each; a `write` says about how many. */
+static size_t intents_wanted(const struct batch *batch)
+{
+    size_t wanted = 1;
+    for (size_t i = 0; i < batch->count; i++)
+        wanted += batch->commands[i]->write != NULL ? batch->commands[i]->intents_max : 1;
+    return wanted;
+}
+
+/* Defined below with the loading. */
+static enum status load_more(struct ledger *ledger, struct store *store, const uint8_t (*h)[KEY_HASH_SIZE], size_t count,
+                             struct why *why);
+static struct intent *find_loaded(const struct ledger *ledger, const uint8_t *h);
 
 static enum status batch_begin(struct batch *batch)
 {
@@ -84,17 +97,18 @@ static enum status batch_begin(struct batch *batch)
                                     .quarantine = engine->quarantine,
                                     .arena = &engine->arena,
                                     .ids = &engine->ids,
-                                    .audit = &batch->audit};
+                                    .audit = &batch->audit,
+                                    .load = load_more,
+                                    .find = find_loaded};
     audit_batch_init(&batch->audit, &engine->arena);
-    batch->intent_count = 0;
-    batch->intent_cap = batch->count + 1;
-    batch->table_size = batch->count * 4 + 3;
-    batch->intents = arena_zalloc(&engine->arena, batch->intent_cap, sizeof(struct intent *));
+    batch->intent_cap = intents_wanted(batch);
+    batch->table_size = batch->intent_cap * 4 + 3;
+    batch->ledger.intents = arena_zalloc(&engine->arena, batch->intent_cap, sizeof(struct intent *));
     batch->by_hash = arena_zalloc(&engine->arena, batch->table_size, sizeof(struct intent *));
     batch->by_id = arena_zalloc(&engine->arena, batch->table_size, sizeof(struct intent *));
     batch->by_body = arena_zalloc(&engine->arena, batch->table_size, sizeof(struct intent *));
     batch->absent = (struct intent){0};
-    if (batch->intents == NULL || batch->by_hash == NULL || batch->by_id == NULL || batch->by_body == NULL)
+    if (batch->ledger.intents == NULL || batch->by_hash == NULL || batch->by_id == NULL || batch->by_body == NULL)
         return why_set(&batch->why, FULL, "no memory for a batch");
     return OK;
 }
@@ -162,10 +176,10 @@ static enum status list_wanted(struct batch *batch, struct wanted *wanted)
             wanted->ids[wanted->id_count++].id = command->ledger.intent;
             continue;
         }
-        size_t before = batch->intent_count;
+        size_t before = batch->ledger.intent_count;
         if (add_intent(batch, command->ledger.h) == NULL)
             return why_set(&batch->why, FULL, "no memory for a batch");
-        if (batch->intent_count > before)
+        if (batch->ledger.intent_count > before)
             wanted->hashes[wanted->hash_count++].h = (struct bytes){(const char *)command->ledger.h, KEY_HASH_SIZE};
     }
     return OK;
@@ -175,13 +189,13 @@ static enum status load_tombstones(struct batch *batch)
 {
     if (!batch->engine->may_have_tombstones)
         return OK;
-    struct q_tombstone_get *gets = arena_zalloc(batch->ledger.arena, batch->intent_count + 1, sizeof *gets);
+    struct q_tombstone_get *gets = arena_zalloc(batch->ledger.arena, batch->ledger.intent_count + 1, sizeof *gets);
     if (gets == NULL)
         return why_set(&batch->why, FULL, "no memory for a batch");
     size_t n = 0;
-    for (size_t i = 0; i < batch->intent_count; i++)
-        if (!batch->intents[i]->exists)
-            gets[n++].h = (struct bytes){(const char *)batch->intents[i]->h, KEY_HASH_SIZE};
+    for (size_t i = 0; i < batch->ledger.intent_count; i++)
+        if (!batch->ledger.intents[i]->exists)
+            gets[n++].h = (struct bytes){(const char *)batch->ledger.intents[i]->h, KEY_HASH_SIZE};
     return store_run(batch->engine->store, &TOMBSTONE_GET, gets, n, take_tombstone, batch, NULL, &batch->why);
 }
 
@@ -221,6 +235,40 @@ static enum status lock_intents(struct batch *batch)
     return OK;
 }
 
+/* ---- for a `write` that is about intents ---- */
+
+static struct batch *batch_of(const struct ledger *ledger)
+{
+    return (struct batch *)((char *)ledger - offsetof(struct batch, ledger));
+}
+
+static enum status load_more(struct ledger *ledger, struct store *store, const uint8_t (*h)[KEY_HASH_SIZE], size_t count,
+                             struct why *why)
+{
+    struct batch *batch = batch_of(ledger);
+    struct q_intent_lock *locks = arena_zalloc(ledger->arena, count + 1, sizeof *locks);
+    struct q_tombstone_get *gets = arena_zalloc(ledger->arena, count + 1, sizeof *gets);
+    if (locks == NULL || gets == NULL)
+        return why_set(why, FULL, "no memory for a batch");
+    size_t fresh = 0;
+    for (size_t i = 0; i < count; i++) {
+        size_t before = ledger->intent_count;
+        if (add_intent(batch, h[i]) == NULL)
+            return why_set(why, FULL, "no memory for a batch");
+        if (ledger->intent_count == before)
+            continue;
+        locks[fresh].h = gets[fresh].h = (struct bytes){(const char *)h[i], KEY_HASH_SIZE};
+        fresh++;
+    }
+    TRY(store_run(store, &INTENT_LOCK, locks, fresh, take_intent, batch, NULL, why));
+    return store_run(store, &TOMBSTONE_GET, gets, fresh, take_tombstone, batch, NULL, why);
+}
+
+static struct intent *find_loaded(const struct ledger *ledger, const uint8_t *h)
+{
+    return *find_hash(batch_of(ledger), h);
+}
+
 static struct intent **find_body(const struct batch *batch, int64_t body)
 {
     size_t slot = id_slot(batch, body);
@@ -242,12 +290,12 @@ static enum status take_body(void *ctx, const void *row, struct why *why)
 /* The results of settled intents, to be replayed or compared. */
 static enum status load_bodies(struct batch *batch)
 {
-    struct q_body_get *gets = arena_zalloc(batch->ledger.arena, batch->intent_count + 1, sizeof *gets);
+    struct q_body_get *gets = arena_zalloc(batch->ledger.arena, batch->ledger.intent_count + 1, sizeof *gets);
     if (gets == NULL)
         return why_set(&batch->why, FULL, "no memory for a batch");
     size_t n = 0;
-    for (size_t i = 0; i < batch->intent_count; i++) {
-        struct intent *intent = batch->intents[i];
+    for (size_t i = 0; i < batch->ledger.intent_count; i++) {
+        struct intent *intent = batch->ledger.intents[i];
         if (!intent->exists || intent->row.result == 0)
             continue;
         gets[n++].id = intent->row.result;
@@ -338,9 +386,9 @@ static enum status run_also(struct batch *batch)
 /* Each intent remembers its last decision. Suppressed duplicates (state -1) are not among an intent's transitions. */
 static void note_decisions(struct batch *batch)
 {
-    for (size_t i = 0; i < batch->intent_count; i++)
-        if (batch->intents[i]->fresh)
-            *find_id(batch, batch->intents[i]->row.id) = batch->intents[i];
+    for (size_t i = 0; i < batch->ledger.intent_count; i++)
+        if (batch->ledger.intents[i]->fresh)
+            *find_id(batch, batch->ledger.intents[i]->row.id) = batch->ledger.intents[i];
     for (size_t i = 0; i < batch->audit.count; i++) {
         const struct row_decision *decision = &batch->audit.rows[i];
         struct intent *intent = decision->intent != 0 && decision->state >= 0 ? *find_id(batch, decision->intent) : NULL;
@@ -355,14 +403,15 @@ static enum status write_all(struct batch *batch, struct audit_chain *chain)
     struct people people = engine_people(engine);
     TRY(run_writes(batch));
     TRY(run_also(batch));
-    TRY(exceptions_follow(engine->store, &batch->ledger, batch->intents, batch->intent_count, &people, &batch->why));
+    TRY(exceptions_follow(engine->store, &batch->ledger, batch->ledger.intents, batch->ledger.intent_count, &people,
+                          &batch->why));
     if (batch->audit.failed)
         return why_set(&batch->why, FULL, "no memory for a batch");
     suppressions_write(&engine->suppressions, &batch->audit);
     audit_seal(&batch->audit, chain, &engine->ids, batch->ledger.now.wall_us, batch->ledger.now.run_us);
     note_decisions(batch);
-    TRY(intents_save(engine->store, batch->intents, batch->intent_count, batch->ledger.arena, batch->ledger.now.run_us,
-                     &batch->why));
+    TRY(intents_save(engine->store, batch->ledger.intents, batch->ledger.intent_count, batch->ledger.arena,
+                     batch->ledger.now.run_us, &batch->why));
     if (MUTANT(AUDIT_APART)) {
         TRY(store_commit(engine->store, &batch->why));
         TRY(store_begin(engine->store, &batch->why));
@@ -466,8 +515,8 @@ static enum status hold_guessed(struct batch *batch, struct q_intent_hold *holds
 {
     struct store *store = batch->engine->store;
     size_t held = 0, fresh = 0;
-    for (size_t i = 0; i < batch->intent_count; i++) {
-        const struct intent *intent = batch->intents[i];
+    for (size_t i = 0; i < batch->ledger.intent_count; i++) {
+        const struct intent *intent = batch->ledger.intents[i];
         if (intent->row.id == 0)
             return NOTHING;
         if (intent->fresh)
@@ -489,8 +538,8 @@ static enum status attempt_guess(struct batch *batch)
     TRY(apply_all(batch));
     if (!has_writes(batch))
         return NOTHING;
-    struct q_intent_hold *holds = arena_zalloc(&engine->arena, batch->intent_count + 1, sizeof *holds);
-    struct q_tombstone_none *nones = arena_zalloc(&engine->arena, batch->intent_count + 1, sizeof *nones);
+    struct q_intent_hold *holds = arena_zalloc(&engine->arena, batch->ledger.intent_count + 1, sizeof *holds);
+    struct q_tombstone_none *nones = arena_zalloc(&engine->arena, batch->ledger.intent_count + 1, sizeof *nones);
     if (holds == NULL || nones == NULL)
         return why_set(&batch->why, FULL, "no memory for a batch");
     enum status status = hold_guessed(batch, holds, nones);
@@ -517,8 +566,8 @@ static bool may_guess(struct batch *batch)
 static void remember(struct batch *batch)
 {
     struct recent *recent = batch->engine->recent;
-    for (size_t i = 0; i < batch->intent_count; i++) {
-        const struct row_intent *row = &batch->intents[i]->row;
+    for (size_t i = 0; i < batch->ledger.intent_count; i++) {
+        const struct row_intent *row = &batch->ledger.intents[i]->row;
         if (row->id != 0 && row->result == 0 && (row->state == STATE_CLAIMED || row->state == STATE_SENT))
             recent_keep(recent, row);
         else
@@ -528,8 +577,8 @@ static void remember(struct batch *batch)
 
 static void forget_all(struct batch *batch)
 {
-    for (size_t i = 0; i < batch->intent_count; i++)
-        recent_forget(batch->engine->recent, batch->intents[i]->row.id);
+    for (size_t i = 0; i < batch->ledger.intent_count; i++)
+        recent_forget(batch->engine->recent, batch->ledger.intents[i]->row.id);
 }
 
 /* Lock-free answers first: replays and waiters cost PostgreSQL a plain read. */
@@ -632,6 +681,12 @@ static bool is_suppressed(const struct engine_command *command)
            would != VERDICT_NOT_FOUND;
 }
 
+/* The audit tells of it although nothing moved. */
+static bool is_noted(const struct engine_command *command)
+{
+    return is_suppressed(command) || (command->ledger.op == OP_CLAIM && command->answer.again);
+}
+
 /* In the same batch, behind this claim, the holder may have let go: then there is nothing to wait for. */
 static void park(struct batch *batch, struct engine_command *command, struct engine_command **woken)
 {
@@ -653,10 +708,10 @@ static void answer_one(struct batch *batch, struct engine_command *command, stru
             return;
         }
         atomic_fetch_add(&engine->counts.verdicts[command->answer.verdict], 1);
-        if (is_suppressed(command)) {
+        if (is_suppressed(command))
             atomic_fetch_add(&engine->counts.suppressed, 1);
+        if (is_noted(command))
             suppressions_note(&engine->suppressions, &command->ledger, &command->answer, engine->env->boot_us(engine->env));
-        }
         if (!keep_answer(command))
             command->status = why_set(&command->why, UNKNOWN, "it is recorded, but there is not enough memory for the answer");
     }
@@ -688,9 +743,9 @@ static void fail_all(struct batch *batch, enum status status)
 /* Wakes those who waited for an intent that moved; they are decided in a batch of their own. */
 static void wake_waiters(struct batch *batch, struct engine_command **ret_woken)
 {
-    for (size_t i = 0; i < batch->intent_count; i++)
-        if (batch->intents[i]->dirty || batch->intents[i]->fresh)
-            waiting_wake(batch->engine, batch->intents[i]->row.id, ret_woken);
+    for (size_t i = 0; i < batch->ledger.intent_count; i++)
+        if (batch->ledger.intents[i]->dirty || batch->ledger.intents[i]->fresh)
+            waiting_wake(batch->engine, batch->ledger.intents[i]->row.id, ret_woken);
 }
 
 static void note_failure(struct engine *engine, enum status status, const struct why *why)

@@ -252,6 +252,11 @@ const char *http_server_address(const struct http_server *server)
     return server->address;
 }
 
+bool http_server_is_tls(const struct http_server *server)
+{
+    return server->tls != NULL;
+}
+
 const struct http_counts *http_server_counts(const struct http_server *server)
 {
     return &server->counts;

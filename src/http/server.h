@@ -79,6 +79,7 @@ CHECKED enum status http_server_open(const struct http_server_config *config, st
 
 /* "127.0.0.1:41873": the address that was bound. */
 const char *http_server_address(const struct http_server *server);
+bool http_server_is_tls(const struct http_server *server);
 
 const struct http_counts *http_server_counts(const struct http_server *server);
 

@@ -43,6 +43,7 @@
 #include "base/yaml.h"
 #include "destination/destination.h"
 #include "fingerprint/fingerprint.h"
+#include "receive/source.h"
 
 #define POLICY_SIZE_MAX YAML_SIZE_MAX
 #define POLICY_WORKFLOWS_MAX 10000
@@ -99,5 +100,8 @@ const struct workflow_rules *policy_workflow(const struct policy *policy, struct
 
 /* NULL when the policy has no destination of that name. */
 const struct destination *policy_destination(const struct policy *policy, struct bytes name);
+
+/* NULL when the policy has no source of that name. */
+const struct source *policy_source(const struct policy *policy, struct bytes name);
 
 #endif
