@@ -166,9 +166,11 @@ int policy_show_run(struct cli *cli)
 /* ---- settings ---- */
 
 static const char *const kind_names[] = {
-    [SETTING_TEXT] = "text",      [SETTING_FORM] = "text",         [SETTING_DURATION] = "duration",
-    [SETTING_INTEGER] = "number", [SETTING_SWITCH] = "true/false", [SETTING_CHOICE] = "choice",
-    [SETTING_LIST] = "list",      [SETTING_GROUP] = "mapping",     [SETTING_GROUPS] = "list of mappings",
+    [SETTING_TEXT] = "text",         [SETTING_FORM] = "text",
+    [SETTING_DURATION] = "duration", [SETTING_INTEGER] = "number",
+    [SETTING_SWITCH] = "true/false", [SETTING_CHOICE] = "choice",
+    [SETTING_LIST] = "list",         [SETTING_TEXTS] = "text or list",
+    [SETTING_GROUP] = "mapping",     [SETTING_GROUPS] = "list of mappings",
 };
 
 static const char *kind_name(const struct setting *setting)

@@ -227,7 +227,7 @@ static struct bytes mailbox_email(InternetAddress *address, struct arena *arena)
 {
     if (!INTERNET_ADDRESS_IS_MAILBOX(address))
         return BYTES_NONE;
-    return mention_email(bytes_of(internet_address_mailbox_get_addr(INTERNET_ADDRESS_MAILBOX(address))), arena);
+    return identity_email(bytes_of(internet_address_mailbox_get_addr(INTERNET_ADDRESS_MAILBOX(address))), arena);
 }
 
 /* The addresses of a header, and the name of the first; BYTES_NONE without one. Groups are nobody. */
@@ -290,8 +290,8 @@ static void add_people(struct mail *mail, const struct bytes *emails, size_t cou
 {
     struct incoming *out = mail->out;
     for (size_t i = 0; i < count; i++)
-        mention_add((struct identity){IDENTITY_EMAIL, sender, emails[i]}, out->identities, &out->identity_count,
-                    MAIL_ADDRESSES_MAX);
+        identity_add(out->identities, &out->identity_count, MAIL_ADDRESSES_MAX,
+                     (struct identity){IDENTITY_EMAIL, sender, emails[i]});
 }
 
 /* A form's own address must not become everybody's: with another Reply-To, From is only mentioned. */
@@ -314,7 +314,10 @@ static void read_people(struct mail *mail)
 static void read_mentions(struct mail *mail)
 {
     struct incoming *out = mail->out;
-    mention_emails(mail->own, mail->arena, out->identities, &out->identity_count, RECEIVE_IDENTITIES_MAX - 4);
+    struct identity found[RECEIVE_IDENTITIES_MAX];
+    size_t count = identity_mentions(mail->own, mail->arena, found, RECEIVE_IDENTITIES_MAX);
+    for (size_t i = 0; i < count; i++)
+        identity_add(out->identities, &out->identity_count, RECEIVE_IDENTITIES_MAX - 2, found[i]);
     mention_phones(mail->own, mail->arena, out->identities, &out->identity_count, RECEIVE_IDENTITIES_MAX);
 }
 

@@ -15,110 +15,6 @@ static bool is_one_of(char c, const char *set)
     return c != '\0' && strchr(set, c) != NULL;
 }
 
-void mention_add(struct identity identity, struct identity *list, size_t *count, size_t max)
-{
-    if (identity.value.len == 0)
-        return;
-    for (size_t i = 0; i < *count; i++)
-        if (list[i].kind == identity.kind && bytes_eq(list[i].value, identity.value)) {
-            list[i].sender = list[i].sender || identity.sender;
-            return;
-        }
-    if (*count < max)
-        list[(*count)++] = identity;
-}
-
-/* ---- e-mail ---- */
-
-/* What is above ASCII may be part of an address (RFC 6531). */
-static bool is_local(char c)
-{
-    return is_letter(c) || is_digit(c) || (unsigned char)c >= 0x80 || is_one_of(c, ".!#$%&'*+/=?^_`{|}~-");
-}
-
-static bool is_domain(char c)
-{
-    return is_letter(c) || is_digit(c) || (unsigned char)c >= 0x80 || c == '.' || c == '-';
-}
-
-/* "com", "москва", "xn--p1ai": no digits but in the last form. */
-static bool is_top(struct bytes label)
-{
-    for (size_t i = 0; i < label.len; i++)
-        if (!is_letter(label.at[i]) && (unsigned char)label.at[i] < 0x80)
-            return bytes_starts(label, BYTES("xn--"));
-    return label.len >= 2;
-}
-
-/* "example.com": at least two labels that are not empty. */
-static bool is_domain_name(struct bytes domain)
-{
-    size_t labels = 0;
-    struct bytes rest = domain, label = BYTES_NONE;
-    while (rest.len > 0) {
-        label = bytes_cut(&rest, '.');
-        if (label.len == 0 || label.len > 63 || label.at[0] == '-' || label.at[label.len - 1] == '-')
-            return false;
-        labels++;
-    }
-    return labels >= 2 && domain.at[domain.len - 1] != '.' && is_top(label);
-}
-
-static bool is_local_part(struct bytes local)
-{
-    if (local.len == 0 || local.len > 64 || local.at[0] == '.' || local.at[local.len - 1] == '.')
-        return false;
-    for (size_t i = 0; i < local.len; i++)
-        if (!is_local(local.at[i]) || (i > 0 && local.at[i] == '.' && local.at[i - 1] == '.'))
-            return false;
-    return true;
-}
-
-struct bytes mention_email(struct bytes text, struct arena *arena)
-{
-    const char *at = text.at != NULL ? memrchr(text.at, '@', text.len) : NULL;
-    if (at == NULL || text.len > MENTION_EMAIL_SIZE_MAX || !bytes_is_utf8(text))
-        return BYTES_NONE;
-    struct bytes domain = bytes_from(text, (size_t)(at - text.at) + 1);
-    if (!is_local_part((struct bytes){text.at, (size_t)(at - text.at)}) || domain.len == 0 || !is_domain_name(domain))
-        return BYTES_NONE;
-    char *copy = arena_alloc(arena, text.len);
-    if (copy == NULL)
-        return BYTES_NONE;
-    for (size_t i = 0; i < text.len; i++)
-        copy[i] = text.at[i] >= 'A' && text.at[i] <= 'Z' ? (char)(text.at[i] + ('a' - 'A')) : text.at[i];
-    return (struct bytes){copy, text.len};
-}
-
-/* In running text an address is ASCII: what stands around it is often not. */
-static struct bytes email_around(struct bytes text, size_t at)
-{
-    size_t start = at, end = at + 1;
-    while (start > 0 && at - start < 64 && is_local(text.at[start - 1]) && (unsigned char)text.at[start - 1] < 0x80)
-        start--;
-    while (start < at && is_one_of(text.at[start], ".'`*_/="))
-        start++;
-    while (end < text.len && end - at < 255 && is_domain(text.at[end]) && (unsigned char)text.at[end] < 0x80)
-        end++;
-    while (end > at + 1 && is_one_of(text.at[end - 1], ".-"))
-        end--;
-    return (struct bytes){text.at + start, end - start};
-}
-
-void mention_emails(struct bytes text, struct arena *arena, struct identity *list, size_t *count, size_t max)
-{
-    for (size_t i = 0; i < text.len && *count < max; i++) {
-        const char *found = memchr(text.at + i, '@', text.len - i);
-        if (found == NULL)
-            return;
-        i = (size_t)(found - text.at);
-        struct bytes value = mention_email(email_around(text, i), arena);
-        mention_add((struct identity){IDENTITY_EMAIL, false, value}, list, count, max);
-    }
-}
-
-/* ---- phones ---- */
-
 /* One run of digits and what may stand between them. */
 struct run {
     size_t start, end;
@@ -216,21 +112,6 @@ static bool is_phone(struct bytes text, const struct run *run)
     return run->digits[0] == '0' && run->digits[1] != '0' && run->count >= 9 && run->count <= 12;
 }
 
-/* "+" and digits when the country is known, else the digits as they were given. "+44 (0)20 …" has a zero too many. */
-static struct bytes phone_value(const struct run *run, struct arena *arena)
-{
-    struct bytes digits = {run->digits, run->count};
-    bool plus = run->plus;
-    if (!plus && bytes_starts(digits, BYTES("00"))) {
-        plus = true;
-        digits = bytes_from(digits, 2);
-    }
-    bool zero = plus && run->group_count > 1 && run->groups[1] == 1 && digits.at[run->groups[0]] == '0' && run->plus;
-    if (!zero)
-        return arena_printf(arena, "%s%.*s", plus ? "+" : "", BYTES_ARG(digits));
-    return arena_printf(arena, "+%.*s%.*s", (int)run->groups[0], digits.at, BYTES_ARG(bytes_from(digits, run->groups[0] + 1)));
-}
-
 /* Where a number may begin: not inside a word, an amount or a longer number. */
 static bool may_begin(struct bytes text, size_t i)
 {
@@ -246,8 +127,10 @@ void mention_phones(struct bytes text, struct arena *arena, struct identity *lis
         if (!may_begin(text, i))
             continue;
         struct run run = run_at(text, i);
-        if (is_phone(text, &run))
-            mention_add((struct identity){IDENTITY_PHONE, false, phone_value(&run, arena)}, list, count, max);
+        if (is_phone(text, &run)) {
+            struct bytes value = identity_phone((struct bytes){text.at + run.start, run.end - run.start}, arena);
+            identity_add(list, count, max, (struct identity){IDENTITY_PHONE, false, value});
+        }
         if (run.end > i)
             i = run.end - 1;
     }

@@ -28,7 +28,7 @@ static bool find(struct bytes address, char *ret_source, void *user)
     (void)user;
     if (!bytes_starts(address, BYTES("src")))
         return false;
-    snprintf(ret_source, SMTP_SOURCE_SIZE_MAX + 1, "%.*s", BYTES_ARG(smtp_address_name(address)));
+    snprintf(ret_source, SMTP_SOURCE_SIZE_MAX + 1, "%.*s", BYTES_ARG(mailbox_name(address)));
     return true;
 }
 

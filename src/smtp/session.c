@@ -187,12 +187,12 @@ static void on_mail(struct smtp_session *session, struct bytes rest)
         end(session, "421 4.7.0 enough mails for one connection; come again");
         return;
     }
-    if (!take_word(&rest, "FROM:") || !smtp_path_take(&rest, true, &address) || (rest.len > 0 && rest.at[0] != ' ')) {
+    if (!take_word(&rest, "FROM:") || !mailbox_path_take(&rest, true, &address) || (rest.len > 0 && rest.at[0] != ' ')) {
         refuse(session, "501 5.1.7 write MAIL FROM:<address>");
         return;
     }
     bool understood = take_parameters(session, rest, &answer);
-    if (understood && !session->utf8 && address.len > 0 && !smtp_address_is_valid(address, false)) {
+    if (understood && !session->utf8 && address.len > 0 && !mailbox_is_valid(address, false)) {
         understood = false;
         answer = "553 5.6.7 this address needs SMTPUTF8";
     }
@@ -229,7 +229,7 @@ static void on_rcpt(struct smtp_session *session, struct bytes rest)
     struct smtp_target *target;
     if (!session->has_sender)
         refuse(session, "503 5.5.1 MAIL comes first");
-    else if (!take_word(&rest, "TO:") || !smtp_path_take(&rest, session->utf8, &address) || address.len == 0)
+    else if (!take_word(&rest, "TO:") || !mailbox_path_take(&rest, session->utf8, &address) || address.len == 0)
         refuse(session, "501 5.1.3 write RCPT TO:<address>");
     else if (bytes_trim(rest).len > 0)
         refuse(session, "555 5.5.4 RCPT has no parameters here");

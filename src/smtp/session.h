@@ -17,7 +17,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/status.h"
-#include "smtp/address.h"
+#include "receive/mailbox.h"
 
 struct smtp_limits {
     size_t size_max;               /* 25 MiB of one mail; announced as SIZE */
@@ -78,7 +78,7 @@ struct smtp_session {
     uint32_t errors, mails;
 
     bool has_sender, utf8;
-    char sender[SMTP_ADDRESS_SIZE_MAX + 1];
+    char sender[MAILBOX_SIZE_MAX + 1];
     struct smtp_target targets[SMTP_SOURCES_MAX];
     size_t target_count;
     uint8_t *recipients; /* which target each is for */

@@ -9,7 +9,7 @@ static struct why why;
 static bool find(struct bytes address, char *ret_source, void *user)
 {
     (void)user;
-    struct bytes name = smtp_address_name(address);
+    struct bytes name = mailbox_name(address);
     if (!bytes_starts(name, BYTES("src")))
         return false;
     snprintf(ret_source, SMTP_SOURCE_SIZE_MAX + 1, "%.*s", BYTES_ARG(name));

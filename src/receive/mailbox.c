@@ -1,4 +1,4 @@
-#include "smtp/address.h"
+#include "receive/mailbox.h"
 
 static bool is_alnum(char c)
 {
@@ -53,10 +53,10 @@ static bool is_domain(struct bytes domain, bool utf8)
     return domain.len > 0;
 }
 
-bool smtp_address_is_valid(struct bytes address, bool utf8)
+bool mailbox_is_valid(struct bytes address, bool utf8)
 {
     size_t local = local_size(address, utf8);
-    if (local == 0 || local > SMTP_LOCAL_SIZE_MAX || address.len > SMTP_ADDRESS_SIZE_MAX || !bytes_is_utf8(address))
+    if (local == 0 || local > MAILBOX_LOCAL_SIZE_MAX || address.len > MAILBOX_SIZE_MAX || !bytes_is_utf8(address))
         return false;
     if (local == address.len)
         return bytes_eq_nocase(address, BYTES("postmaster"));
@@ -78,7 +78,7 @@ static size_t path_end(struct bytes text)
     return text.len;
 }
 
-bool smtp_path_take(struct bytes *rest, bool utf8, struct bytes *ret_address)
+bool mailbox_path_take(struct bytes *rest, bool utf8, struct bytes *ret_address)
 {
     if (rest->len < 2 || rest->at[0] != '<')
         return false;
@@ -95,7 +95,7 @@ bool smtp_path_take(struct bytes *rest, bool utf8, struct bytes *ret_address)
         if (address.len == 0)
             return false;
     }
-    if (address.len > 0 && !smtp_address_is_valid(address, utf8))
+    if (address.len > 0 && !mailbox_is_valid(address, utf8))
         return false;
     *rest = behind;
     *ret_address = address;
@@ -116,27 +116,26 @@ static struct bytes local_of(struct bytes address)
     return (struct bytes){address.at, at != NULL ? (size_t)(at - address.at) : address.len};
 }
 
-struct bytes smtp_address_name(struct bytes address)
+struct bytes mailbox_name(struct bytes address)
 {
     struct bytes rest = local_of(address);
     return bytes_cut(&rest, '+');
 }
 
-bool smtp_pattern_is_valid(struct bytes pattern)
+bool mailbox_pattern_is_valid(struct bytes pattern)
 {
     struct bytes local = local_of(pattern), domain = domain_of(pattern);
     if (local.len == pattern.len || (bytes_is(local, "*") && bytes_is(domain, "*")))
         return false;
-    return (bytes_is(local, "*") || (local_size(local, true) == local.len && local.len <= SMTP_LOCAL_SIZE_MAX)) &&
-           local.len > 0 && (bytes_is(domain, "*") || is_domain(domain, true)) && pattern.len <= SMTP_ADDRESS_SIZE_MAX &&
+    return (bytes_is(local, "*") || (local_size(local, true) == local.len && local.len <= MAILBOX_LOCAL_SIZE_MAX)) &&
+           local.len > 0 && (bytes_is(domain, "*") || is_domain(domain, true)) && pattern.len <= MAILBOX_SIZE_MAX &&
            bytes_is_utf8(pattern);
 }
 
-bool smtp_pattern_matches(struct bytes pattern, struct bytes address)
+bool mailbox_pattern_matches(struct bytes pattern, struct bytes address)
 {
     struct bytes local = local_of(pattern), domain = domain_of(pattern);
     if (!bytes_is(domain, "*") && !bytes_eq_nocase(domain, domain_of(address)))
         return false;
-    return bytes_is(local, "*") || bytes_eq_nocase(local, local_of(address)) ||
-           bytes_eq_nocase(local, smtp_address_name(address));
+    return bytes_is(local, "*") || bytes_eq_nocase(local, local_of(address)) || bytes_eq_nocase(local, mailbox_name(address));
 }

@@ -1,5 +1,5 @@
 #include "check.h"
-#include "smtp/address.h"
+#include "receive/mailbox.h"
 
 TEST(a_path_is_read_strictly)
 {
@@ -18,7 +18,7 @@ TEST(a_path_is_read_strictly)
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct bytes rest = bytes_of(rows[i].text), address = BYTES_NONE;
-        if (!smtp_path_take(&rest, rows[i].utf8, &address))
+        if (!mailbox_path_take(&rest, rows[i].utf8, &address))
             check_fail(__FILE__, __LINE__, "%s is refused", rows[i].text);
         CHECK_TEXT(address, rows[i].address);
         CHECK_TEXT(rest, rows[i].behind);
@@ -49,7 +49,7 @@ TEST(what_is_no_path_is_refused_and_nothing_moves)
                                        "<a@[x y]>"};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct bytes rest = bytes_of(rows[i]), address = BYTES("as before");
-        if (smtp_path_take(&rest, false, &address))
+        if (mailbox_path_take(&rest, false, &address))
             check_fail(__FILE__, __LINE__, "%s is taken", rows[i]);
         CHECK_TEXT(rest, rows[i]);
         CHECK_TEXT(address, "as before");
@@ -62,13 +62,13 @@ TEST(addresses_have_a_longest)
     memset(text + 1, 'a', 65);
     snprintf(text + 66, sizeof text - 66, "@x.example>");
     struct bytes rest = bytes_of(text), address;
-    CHECK(!smtp_path_take(&rest, false, &address));
+    CHECK(!mailbox_path_take(&rest, false, &address));
     rest = bytes_of(text + 1); /* one 'a' fewer */
     text[1] = '<';
-    CHECK(smtp_path_take(&rest, false, &address));
+    CHECK(mailbox_path_take(&rest, false, &address));
     snprintf(text, sizeof text, "<a@%0250d.example>", 1);
     rest = bytes_of(text);
-    CHECK(!smtp_path_take(&rest, false, &address));
+    CHECK(!mailbox_path_take(&rest, false, &address));
 }
 
 TEST(patterns_say_who_listens)
@@ -91,14 +91,14 @@ TEST(patterns_say_who_listens)
         {"leads@example.com", "leads", false},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        CHECK(smtp_pattern_is_valid(bytes_of(rows[i].pattern)));
-        if (smtp_pattern_matches(bytes_of(rows[i].pattern), bytes_of(rows[i].address)) != rows[i].matches)
+        CHECK(mailbox_pattern_is_valid(bytes_of(rows[i].pattern)));
+        if (mailbox_pattern_matches(bytes_of(rows[i].pattern), bytes_of(rows[i].address)) != rows[i].matches)
             check_fail(__FILE__, __LINE__, "%s and %s", rows[i].pattern, rows[i].address);
     }
     static const char *const wrong[] = {
         "", "*", "leads", "*@*", "@example.com", "a b@example.com", "leads@", "*x@example.com.", "leads@ex ample.com"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
-        if (smtp_pattern_is_valid(bytes_of(wrong[i])))
+        if (mailbox_pattern_is_valid(bytes_of(wrong[i])))
             check_fail(__FILE__, __LINE__, "\"%s\" is taken", wrong[i]);
-    CHECK_TEXT(smtp_address_name(BYTES("mail+x@example.com")), "mail");
+    CHECK_TEXT(mailbox_name(BYTES("mail+x@example.com")), "mail");
 }
