@@ -83,6 +83,9 @@ bool http_server_is_tls(const struct http_server *server);
 
 const struct http_counts *http_server_counts(const struct http_server *server);
 
+/* For other listeners that live on the same thread. Their handles are closed before http_server_close(). */
+struct uv_loop_s *http_server_loop(struct http_server *server);
+
 /* Runs the loop on the calling thread until http_server_stop(). */
 void http_server_run(struct http_server *server);
 

@@ -79,6 +79,8 @@ static enum status find_preset(struct work *work, const struct yaml *settings)
 
 /* ---- values ---- */
 
+#define MAIL_BODY_DEFAULT (26 << 20) /* people attach things; what SMTP takes, with its trace */
+
 static void take_values(struct work *work)
 {
     struct source *source = work->source;
@@ -106,6 +108,8 @@ static void take_values(struct work *work)
     bool good = parse_size(at[SOURCE_BODY_LIMIT].text, &source->body_max) &&
                 parse_rate(at[SOURCE_LOOP].text, &source->loop_count, &source->loop_us);
     ASSERT(good);
+    if (source->reads == READS_MAIL && !work->own[SOURCE_BODY_LIMIT].given)
+        source->body_max = MAIL_BODY_DEFAULT;
     if (work->own[SOURCE_PATH].given && !at[SOURCE_FORWARD].given && !at[SOURCE_FORWARD].refused)
         refuse(work, &work->own[SOURCE_PATH], "path is where events are forwarded to; add forward: DESTINATION");
 }
