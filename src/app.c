@@ -302,6 +302,7 @@ static enum status open_http(struct app *app, struct why *why)
         .limits = http_limits_default,
         .handle = api_handle,
         .refuse = api_refuse,
+        .body_size = api_body_size,
         .between = between_turns,
         .user = &app->api,
     };

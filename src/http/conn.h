@@ -59,6 +59,7 @@ struct http_conn {
     size_t scanned;     /* by http_parse_head */
     size_t head_size;   /* from BODY on */
     size_t body_size;   /* decoded, when chunked */
+    size_t body_max;    /* from BODY on: what this request may have */
     size_t whole_size;  /* from RUNNING on */
     uint64_t body_seen; /* bytes of the body as sent */
     int64_t body_start_us;

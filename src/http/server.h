@@ -64,6 +64,8 @@ struct http_server_config {
     void (*handle)(struct http_request *request, void *user);
     /* Answers a request that never became one (framing error, time-out, too large): writes the body for `status` into `out`. */
     void (*refuse)(int status, const char *why, struct buf *out, void *user);
+    /* May be NULL: how large a body may be when that is more than limits.body_size_max, by its head; 0: it is not. */
+    size_t (*body_size)(const struct http_head *head, void *user);
     /* May be NULL: called between two turns of the loop. It may take long if another thread then calls http_server_stand_in(). */
     void (*between)(void *user);
     void *user;
