@@ -1,3 +1,7 @@
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/buf.h"
 #include "receive/fixture_test.h"
 
 TEST(every_preset_is_right_and_every_fact_has_its_evidence)
@@ -174,4 +178,66 @@ TEST(a_source_that_is_not_right_is_refused_with_advice)
         CHECK(strstr(desk.problems.at[0].text, "s3cret") == NULL);
         desk_close(&desk);
     }
+}
+
+/* ---- documentation ---- */
+
+/* "sha256", or "token or basic, when the policy names it". */
+static void write_rules(struct buf *out, const struct preset *preset)
+{
+    for (int optional = 0; optional < 2; optional++) {
+        size_t count = 0;
+        for (size_t i = 0; i < preset->rule_count; i++)
+            if (preset->rules[i].optional == (optional != 0))
+                buf_printf(out, "%s`%.*s`",
+                           count++ > 0     ? ", "
+                           : optional != 0 ? "by name: "
+                                           : "",
+                           BYTES_ARG(preset->rules[i].rule.name));
+        if (optional == 0 && count > 0 && count < preset->rule_count)
+            buf_add_cstr(out, "; ");
+    }
+}
+
+/* One line of the table of presets. */
+static void write_preset(struct buf *out, struct bytes name, const struct preset *preset)
+{
+    char retry[32] = "–";
+    size_t doubts = 0;
+    if (preset->retry_us > 0)
+        retry[when_format_duration(preset->retry_us, retry)] = '\0';
+    buf_printf(out, "| `%.*s` | %.*s | %s | ", BYTES_ARG(name), BYTES_ARG(preset->about), source_reads_names[preset->reads]);
+    write_rules(out, preset);
+    buf_printf(out, " | %s | %zu | ", retry, preset->facts.count);
+    for (size_t i = 0; i < preset->facts.count; i++)
+        if (!preset->facts.at[i].verified)
+            buf_printf(out, "%s%s", doubts++ > 0 ? ", " : "", preset->facts.at[i].what);
+    buf_add_cstr(out, doubts > 0 ? " |\n" : "– |\n");
+}
+
+TEST(the_table_of_the_documentation_says_what_the_presets_say)
+{
+    static struct preset preset;
+    struct bytes root = bytes_of(getenv("SEMEL_SOURCE_DIR"));
+    char path[1024];
+    struct buf want;
+    if (root.len == 0)
+        SKIP("SEMEL_SOURCE_DIR is not set");
+    snprintf(path, sizeof path, "%.*s/docs/reference/sources.md", BYTES_ARG(root));
+    struct bytes text = check_read_file(path);
+    buf_init(&want, 1 << 20);
+    for (size_t i = 0; i < preset_count(); i++) {
+        struct desk desk = {0};
+        arena_init(&desk.arena, 16 << 20);
+        arena_init(&desk.scratch, 16 << 20);
+        struct source_reading reading = {&desk.arena, &desk.scratch, &desk.problems};
+        CHECK_INT(preset_read(&reading, preset_text(preset_name(i)), &preset), OK);
+        write_preset(&want, preset_name(i), &preset);
+        desk_close(&desk);
+    }
+    struct bytes rows = buf_bytes(&want);
+    if (memmem(text.at, text.len, rows.at, rows.len) == NULL)
+        check_fail(__FILE__, __LINE__, "docs/reference/sources.md wants these rows:\n%.*s", BYTES_ARG(rows));
+    buf_release(&want);
+    free((char *)text.at);
 }

@@ -27,6 +27,7 @@
     X(percent)          \
     X(policy)           \
     X(rebuild)          \
+    X(receive)          \
     X(smtp)             \
     X(token)            \
     X(url)              \

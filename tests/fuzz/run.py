@@ -47,6 +47,7 @@ TARGETS = {
     "percent": (512, ["protocol/naughty-strings"], None),
     "policy": (4096, [], None),
     "rebuild": (2048, JSON_SUITES, JSON_DICTIONARY),
+    "receive": (8192, [], JSON_DICTIONARY),
     "smtp": (2048, [], None),
     "token": (256, [], None),
     "url": (2100, [], None),
@@ -75,8 +76,9 @@ def generate(build):
     arguments = [f"openapi={ROOT / 'src/api/openapi.json'}"]
     for name in re.findall(r"'([^']+)'", re.search(r"migrations = \[([^\]]*)\]", text).group(1)):
         arguments += [f"migrations_{kind}={ROOT / 'migrations' / kind / name}" for kind in ("sqlite", "postgres")]
-    for name in re.findall(r"'([^']+)'", re.search(r"providers = \[([^\]]*)\]", text).group(1)):
-        arguments.append(f"providers={ROOT / 'providers' / name}.yaml")
+    for group in ("providers", "sources"):
+        for name in re.findall(r"'([^']+)'", re.search(rf"\n{group} = \[([^\]]*)\]", text).group(1)):
+            arguments.append(f"{group}={ROOT / group / name}.yaml")
     run([sys.executable, ROOT / "tools/embed.py", new / "embedded.c", new / "embedded.h", *arguments])
     for path in new.iterdir():
         old = out / path.name
