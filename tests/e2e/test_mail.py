@@ -250,6 +250,16 @@ def test_the_envelope_line_of_a_pipe_is_no_header(post):
     assert [find(json.loads(body), "key") for body in post.bodies(1)] == ["mail:m1@example.com"]
 
 
+def test_the_sources_own_secret_opens_the_door(house, monkeypatch):
+    monkeypatch.setenv("LEADS_TOKEN", "a-secret-of-the-source")
+    daemon = house.start(policy="version: 1\nsources:\n  leads: {preset: mail, verify: [bearer], secret: env:LEADS_TOKEN}\n", command="serve")
+    words = [binary(), "receive", "mail", "--source", "leads", "--url", f"http://127.0.0.1:{daemon.port}"]
+    for token, code in (("a-secret-of-the-source", 0), ("another", 75)):
+        monkeypatch.setenv("SEMEL_TOKEN", token)
+        done = subprocess.run(words, input=mail(1).as_bytes(), capture_output=True, timeout=60)
+        assert done.returncode == code, done.stderr
+
+
 def test_up_takes_mail_on_loopback_only():
     for option in ("--smtp", "--lmtp"):
         done = subprocess.run([binary(), "up", option, "0.0.0.0:0"], capture_output=True, timeout=30)
