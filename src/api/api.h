@@ -13,8 +13,10 @@
 #include "flow/flow.h"
 #include "ledger/naming.h"
 #include "http/server.h"
+#include "ledger/naming.h"
 #include "policy/policy.h"
 #include "secret/secret.h"
+#include "threads/answer.h"
 
 #define API_PARAMS_MAX 2
 #define API_LIST_MAX 200
@@ -38,7 +40,6 @@ struct api {
     atomic_bool stopping;
     bool refreshing;             /* a look for newer policy, tokens and secrets is under way */
     _Atomic uint64_t replies[6]; /* by hundreds of the status */
-    _Atomic uint64_t refused_deliveries;
 };
 
 struct route {
@@ -134,6 +135,19 @@ void problem_bare(int status, const char *why, struct buf *out);
 /* Fills in who, which key, what it stands for, and the workflow's rules; false when the problem was sent. */
 bool claims_name(struct call *call, const struct claim_naming *naming, struct ledger_command *ret);
 
+/* An answer in a conversation: what is said beside thread and action. */
+struct answer_order {
+    struct answer_naming answer;
+    struct claim_naming *naming; /* its workflow, thread and key are filled in */
+    bool named;                  /* by thread and action */
+    struct bytes field;
+    void *state; /* the handler's, while it is looked up */
+    void (*then)(struct call *call);
+};
+
+/* Finds out which key an answer has, and goes on with `then`; with anything else it goes on at once. Sends the problem otherwise. */
+void answers_name(struct call *call, struct answer_order *order, void (*then)(struct call *call));
+
 /* `Prefer: wait=n`, in milliseconds; 0 without. */
 int64_t claims_preferred_wait_ms(struct call *call);
 
@@ -155,6 +169,12 @@ void effects_retry(struct call *call);
 void effects_resolve(struct call *call);
 void effects_cancel_many(struct call *call);
 void effects_retry_many(struct call *call);
+void events_list(struct call *call);
+void events_show(struct call *call);
+void events_release(struct call *call);
+void events_suppress(struct call *call);
+void events_replay(struct call *call);
+void events_replay_many(struct call *call);
 void exceptions_list(struct call *call);
 void exceptions_show(struct call *call);
 void exceptions_assign(struct call *call);
@@ -170,6 +190,12 @@ void secrets_list(struct call *call);
 void secrets_put(struct call *call);
 void secrets_remove(struct call *call);
 void secrets_rewrap(struct call *call);
+void threads_list(struct call *call);
+void threads_show(struct call *call);
+void sources_list(struct call *call);
+void sources_mute(struct call *call);
+void sources_unmute(struct call *call);
+void sources_limit(struct call *call);
 void tokens_list(struct call *call);
 void tokens_create(struct call *call);
 void tokens_revoke(struct call *call);

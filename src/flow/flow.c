@@ -69,17 +69,23 @@ static enum status sweep(struct flow *flow, struct pass *pass)
     return OK;
 }
 
+struct policy *flow_policy(struct flow *flow, int64_t *ret_version)
+{
+    pthread_mutex_lock(&flow->lock);
+    struct policy *policy = flow->policy;
+    *ret_version = flow->policy_version;
+    policy_use(policy);
+    pthread_mutex_unlock(&flow->lock);
+    return policy;
+}
+
 static enum status flow_write(struct store *store, struct ledger *ledger, struct engine_command *command, struct why *why)
 {
     struct flow *flow = command->user;
-    pthread_mutex_lock(&flow->lock);
-    struct policy *policy = flow->policy;
-    int64_t version = flow->policy_version;
-    policy_use(policy);
-    pthread_mutex_unlock(&flow->lock);
+    int64_t version;
+    struct policy *policy = flow_policy(flow, &version);
     flow->more = false;
-    flow->forwarded = 0;
-    memset(flow->decided, 0, sizeof flow->decided);
+    flow->forwarded = flow->decided_count = 0;
     struct pass pass = {.flow = flow,
                         .store = store,
                         .ledger = ledger,
@@ -115,9 +121,8 @@ static void pass_done(struct engine_command *command)
 {
     struct flow *flow = command->user;
     bool good = command->status == OK, again;
-    atomic_fetch_add(good ? &flow->counts.passes : &flow->counts.failures, 1);
-    for (int i = 0; good && i < EVENT_VERDICT_COUNT; i++)
-        atomic_fetch_add(&flow->counts.verdicts[i], flow->decided[i]);
+    for (size_t i = 0; good && i < flow->decided_count; i++)
+        flow_count(flow, flow->decided[i].slot, flow->decided[i].verdict);
     if (!good)
         LOG(LOG_ERROR, "events could not be decided and are still waiting", LOG_CSTR("why", command->why.text));
     if (good && flow->forwarded > 0 && flow->act != NULL)
@@ -176,9 +181,46 @@ void flow_set_policy(struct flow *flow, struct policy *policy, int64_t version)
         policy_free(old);
 }
 
-const struct flow_counts *flow_counts(const struct flow *flow)
+/* ---- figures ---- */
+
+size_t flow_slot(struct flow *flow, struct bytes source)
 {
-    return &flow->counts;
+    pthread_mutex_lock(&flow->lock);
+    size_t slot = 0;
+    while (slot < flow->source_count && !bytes_is(source, flow->counts[slot].source))
+        slot++;
+    if (slot == flow->source_count) {
+        bool named = slot < FLOW_SOURCES_MAX && source.len <= SETTING_NAME_MAX && policy_source(flow->policy, source) != NULL;
+        slot = named ? flow->source_count++ : FLOW_SOURCES_MAX;
+        if (named)
+            memcpy(flow->counts[slot].source, source.at, source.len);
+    }
+    pthread_mutex_unlock(&flow->lock);
+    return slot;
+}
+
+void flow_count(struct flow *flow, size_t slot, int64_t verdict)
+{
+    pthread_mutex_lock(&flow->lock);
+    flow->counts[slot].verdicts[verdict]++;
+    pthread_mutex_unlock(&flow->lock);
+}
+
+void flow_refused(struct flow *flow, struct bytes source)
+{
+    size_t slot = flow_slot(flow, source);
+    pthread_mutex_lock(&flow->lock);
+    flow->counts[slot].refused++;
+    pthread_mutex_unlock(&flow->lock);
+}
+
+void flow_each_source(struct flow *flow, void (*take)(void *ctx, const struct flow_counts *counts), void *ctx)
+{
+    pthread_mutex_lock(&flow->lock);
+    for (size_t i = 0; i < flow->source_count; i++)
+        take(ctx, &flow->counts[i]);
+    take(ctx, &flow->counts[FLOW_SOURCES_MAX]);
+    pthread_mutex_unlock(&flow->lock);
 }
 
 enum status flow_open(struct engine *engine, struct act *act, struct flow **ret_flow, struct why *why)
@@ -188,6 +230,7 @@ enum status flow_open(struct engine *engine, struct act *act, struct flow **ret_
         return why_set(why, FULL, "no memory for the flow");
     flow->engine = engine;
     flow->act = act;
+    memcpy(flow->counts[FLOW_SOURCES_MAX].source, "other", sizeof "other");
     arena_init(&flow->arena, 1 << 10);
     pthread_mutex_init(&flow->lock, NULL);
     *ret_flow = flow;

@@ -165,7 +165,7 @@ static enum status converse(struct pass *pass, struct item *item)
     }
     bool answered = false;
     if (thread->row.epoch > 0)
-        TRY(thread_is_answered(pass->store, pass->ledger, &thread->row, &answered, pass->why));
+        TRY(thread_is_answered(pass->store, pass->ledger, pass->pepper, &thread->row, &answered, pass->why));
     thread_ask(&thread->row, answered, item->known.row.id, now);
     return OK;
 }

@@ -4,6 +4,8 @@
 #define SWEEP_SLICES 256
 #define SWEEP_MOST 200
 
+const char *const event_act_names[] = {"release", "suppress", "replay", NULL};
+
 /* ---- writing ---- */
 
 static void fill_event(struct row_event *row, const struct stage_order *order, size_t part, struct ledger *ledger)
@@ -221,6 +223,7 @@ struct dropped {
 };
 
 _Static_assert(sizeof(struct q_event_drop) == sizeof(struct q_delivery_drop), "both drop an id");
+_Static_assert(sizeof(struct q_event_drop) == sizeof(struct q_event_act_drop), "both drop an id");
 
 static enum status take_dropped(void *ctx, const void *row, struct why *why)
 {
@@ -240,6 +243,8 @@ static enum status sweep_rows(struct store *store, const struct query *find, con
         return why_set(why, FULL, "no memory for a sweep");
     TRY(store_run(store, find, &sweep, 1, take_dropped, &dropped, NULL, why));
     *ret_more = *ret_more || dropped.count == SWEEP_MOST;
+    if (drop == &EVENT_DROP)
+        TRY(store_run(store, &EVENT_ACT_DROP, dropped.at, dropped.count, NULL, NULL, NULL, why));
     return store_run(store, drop, dropped.at, dropped.count, NULL, NULL, NULL, why);
 }
 
