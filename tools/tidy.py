@@ -15,6 +15,7 @@ LAYERS = [
     ['audit'], ['ledger', 'access'], ['exceptions'], ['engine'],
     ['act', 'direct'], ['decide', 'stage', 'threads'], ['flow'],
     ['http'],
+    ['smtp'],
     ['api'],
     ['cli'],
     ['run'],
