@@ -80,7 +80,7 @@ static void refuse(struct mail *mail, struct bytes why)
     struct why sentence;
     LOG(LOG_WARN, "a mail was refused", LOG_TEXT("source", mail->delivery->source), LOG_CSTR("peer", mail->delivery->peer),
         LOG_TEXT("why", why));
-    atomic_fetch_add(&mail->api->refused_deliveries, 1);
+    flow_refused(mail->api->flow, mail->delivery->source);
     why_set(&sentence, INVALID, "%.*s", BYTES_ARG(why));
     answer(mail, INVALID, sentence.text);
 }
