@@ -30,6 +30,8 @@
  *       stripe: {secret: env:STRIPE_KEY}
  *     mcp:                          # the MCP servers of agents: see mcp/rules.h
  *       mail: {destination: mail-mcp}
+ *     sources:                      # where messages and leads come from: see receive/source_settings.c
+ *       contact: {preset: typeform, secret: env:TYPEFORM_SECRET, forward: agent}
  *
  * A workflow that the document does not name gets the defaults, so semel works without any policy.
  */
@@ -46,11 +48,13 @@
 #include "destination/destination.h"
 #include "fingerprint/fingerprint.h"
 #include "mcp/rules.h"
+#include "receive/source.h"
 
 #define POLICY_SIZE_MAX YAML_SIZE_MAX
 #define POLICY_WORKFLOWS_MAX 10000
 #define POLICY_DESTINATIONS_MAX 1000
-#define POLICY_NAME_MAX SETTING_NAME_MAX /* of a workflow or destination: letters, digits, '.', '_', '-' */
+#define POLICY_SOURCES_MAX 1000
+#define POLICY_NAME_MAX SETTING_NAME_MAX /* of a workflow, destination or source: letters, digits, '.', '_', '-' */
 
 enum policy_mode { MODE_ENFORCE, MODE_SHADOW };
 
@@ -88,9 +92,11 @@ struct policy {
     struct destination *destinations;
     size_t destination_count; /* sorted by name */
     struct mcp_server_rules *mcp;
-    size_t mcp_count;   /* sorted by name */
-    struct bytes owner; /* who gets exceptions that nobody else owns; BYTES_NONE for nobody */
-    int64_t due_us;     /* how long an exception may stay open before it is overdue */
+    size_t mcp_count; /* sorted by name */
+    struct source *sources;
+    size_t source_count; /* sorted by name */
+    struct bytes owner;  /* who gets exceptions that nobody else owns; BYTES_NONE for nobody */
+    int64_t due_us;      /* how long an exception may stay open before it is overdue */
 };
 
 /* INVALID when there is at least one problem; they are sorted by line and column. FULL when memory runs out. An empty document is
@@ -107,5 +113,8 @@ const struct destination *policy_destination(const struct policy *policy, struct
 
 /* NULL when the policy has no MCP server of that name. */
 const struct mcp_server_rules *policy_mcp(const struct policy *policy, struct bytes name);
+
+/* NULL when the policy has no source of that name. */
+const struct source *policy_source(const struct policy *policy, struct bytes name);
 
 #endif

@@ -13,6 +13,7 @@
  *   person.c    who decides about the exceptions of effects
  *   judge.c     the invariants
  *   judge_effects.c  those of effects
+ *   judge_rebuild.c  that the log alone rebuilds what is not the ledger's
  *   main.c      the command line, marks, mutants
  */
 #ifndef SEMEL_TESTS_SIM_SIM_H
@@ -78,6 +79,7 @@
     X(STORAGE_FULL)        \
     X(CONFIRM_AGAIN)       \
     X(EXTENDED)            \
+    X(CLAIM_AGAIN)         \
     X(RELEASED)            \
     X(EXCEPTION)
 #define MARKS_EFFECTS(X)  \
@@ -87,6 +89,7 @@
     X(PROBE_UNSURE)       \
     X(DEAD_LETTER)        \
     X(GIVEN_UP)           \
+    X(CALLER_GONE)        \
     X(EFFECT_AFTER_CRASH) \
     X(ZOMBIE_CALL)        \
     X(ATTENDED)           \
@@ -135,7 +138,7 @@ struct event {
 struct mix {
     int request_lost, reply_lost, crash_per_step, crash_in_store, crash_at_boot, holder_dies, holder_pauses, provider_lost,
         provider_slow, provider_says_no, provider_doubles, jump, outage, full, fsync_fails, other_contents, wait, one_phase,
-        extend, release, machine_reboots;
+        extend, release, machine_reboots, comes_back;
     /* of effects */
     int not_sent, cut, fails_after, starved, unsure;
 };
@@ -151,7 +154,6 @@ struct key {
     int64_t confirmed_us; /* when */
     char result[64];      /* with this */
     int contents;         /* which contents were positively answered: -1 none yet */
-    int64_t fence_seen;   /* the greatest fence that a client was told */
     int64_t fence_given;  /* the last one that the daemon gave out */
     int64_t intent;
     bool accepted;        /* a client was told that it is known */
@@ -180,13 +182,15 @@ struct holder {
     char result[64];
     int64_t deadline_us; /* own monotonic: no sending after this */
     bool two_phase;
+    struct bytes nonce; /* of this go at the key; absent with one phase */
+    bool comes_back;    /* it died and starts again with the same key and nonce, as if it had written them down */
     int tries;
 };
 
 /* One effect and all that is known about it from outside. */
 struct effect {
     int number;
-    char key[16];
+    char key[24];
     enum place_kind kind;
     bool attended; /* its caller waits and decides about another try */
     bool in_line;
@@ -315,6 +319,9 @@ void judge_happened(struct sim *sim, struct effect *effect);
 void judge_effect_mark(const struct row_decision *row);
 void judge_effects_boot(struct sim *sim);
 void judge_effects_end(struct sim *sim);
+
+/* ---- judge_rebuild.c ---- */
+void judge_rebuilt_rows(struct sim *sim, const char *name, int64_t intent);
 
 /* ---- judge.c ---- */
 int judge_announcements(struct sim *sim, int64_t intent);
