@@ -4,6 +4,7 @@
 const struct route api_routes[] = {
     {HTTP_GET, "/", 0, root_show},
     {HTTP_GET, "/healthz", 0, health_live},
+    {HTTP_ANY, "/llm/{provider}/*", SCOPE_CLAIM, llm_forward},
     {HTTP_GET, "/metrics", SCOPE_READ, metrics_show},
     {HTTP_GET, "/problems/{code}", 0, problem_show},
     {HTTP_GET, "/readyz", 0, health_ready},
@@ -33,6 +34,8 @@ const struct route api_routes[] = {
     {HTTP_GET, "/v1/policy", SCOPE_READ, policy_show},
     {HTTP_PUT, "/v1/policy", SCOPE_ADMIN, policy_put},
     {HTTP_POST, "/v1/quarantine/lift", SCOPE_ADMIN, quarantine_lift_post},
+    {HTTP_GET, "/v1/runs", SCOPE_READ, runs_list},
+    {HTTP_GET, "/v1/runs/{run}", SCOPE_READ, runs_show},
     {HTTP_GET, "/v1/secrets", SCOPE_ADMIN, secrets_list},
     {HTTP_POST, "/v1/secrets/rewrap", SCOPE_ADMIN, secrets_rewrap},
     {HTTP_PUT, "/v1/secrets/{name}", SCOPE_ADMIN, secrets_put},
