@@ -301,6 +301,7 @@ static enum status open_http(struct app *app, struct why *why)
         .tls_key = app->options->tls_key,
         .limits = http_limits_default,
         .handle = api_handle,
+        .body_size_max = api_body_size_max,
         .refuse = api_refuse,
         .between = between_turns,
         .user = &app->api,

@@ -71,6 +71,7 @@ struct call {
 
 /* The server's callbacks. */
 void api_handle(struct http_request *request, void *api);
+size_t api_body_size_max(const struct http_head *head, void *api);
 void api_refuse(int status, const char *why, struct buf *out, void *api);
 
 /* The rules from now on, for this face, the engine and the delivery. Takes the policy over. */

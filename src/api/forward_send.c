@@ -301,8 +301,8 @@ static void answer_sent(struct call *call)
                      BYTES_ARG(bytes_of(attended->why.text)));
     } else {
         forward_release(forward);
-        problem_with(call, attended->end == TRANSPORT_NOT_SENT ? "unreachable" : "no_answer", write_sent, "%s.",
-                     attended->why.text);
+        problem_with(call, attended->end == TRANSPORT_NOT_SENT ? "unreachable" : attended->memo ? "model_call_lost" : "no_answer",
+                     write_sent, "%s.", attended->why.text);
     }
 }
 

@@ -159,7 +159,7 @@ static void drop_request(struct http_conn *conn)
     if (conn->in.cap <= 2 * READ_SIZE_FIRST || left > READ_SIZE_FIRST)
         return;
     struct buf small;
-    buf_init(&small, conn->in.size_max);
+    buf_init(&small, HTTP_HEAD_SIZE_MAX + conn->server->config.limits.body_size_max + READ_SLACK);
     small.wipe = true;
     if (!buf_reserve(&small, READ_SIZE_FIRST))
         return;
@@ -189,10 +189,14 @@ static void begin_body(struct http_conn *conn, size_t head_size)
 {
     const struct http_limits *limits = &conn->server->config.limits;
     const struct http_head *head = &conn->request.head;
-    if (head->has_length && head->length > limits->body_size_max) {
+    const struct http_server_config *config = &conn->server->config;
+    conn->body_size_max = config->body_size_max != NULL ? config->body_size_max(head, config->user) : limits->body_size_max;
+    if (head->has_length && head->length > conn->body_size_max) {
         conn_refuse(conn, 413, "the body is larger than allowed");
         return;
     }
+    if (conn->in.size_max < HTTP_HEAD_SIZE_MAX + conn->body_size_max + READ_SLACK)
+        conn->in.size_max = HTTP_HEAD_SIZE_MAX + conn->body_size_max + READ_SLACK;
     conn->head_size = head_size;
     conn->body_size = 0;
     conn->chunks = (struct http_chunks){0};
@@ -269,7 +273,7 @@ static bool step_chunks(struct http_conn *conn)
 {
     size_t decoded = conn->head_size + conn->body_size, consumed = 0, produced = 0;
     struct bytes in = bytes_from(unread(conn), decoded);
-    size_t room = conn->server->config.limits.body_size_max - conn->body_size;
+    size_t room = conn->body_size_max - conn->body_size;
     struct why why = {0};
     char *out = conn->in.at + conn->start + decoded;
     enum status status = http_parse_chunks(&conn->chunks, in, out, room, &consumed, &produced, &why);

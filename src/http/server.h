@@ -62,6 +62,8 @@ struct http_server_config {
     const char *tls_cert, *tls_key; /* PEM files, both or none; TLS 1.2+ */
     struct http_limits limits;
     void (*handle)(struct http_request *request, void *user);
+    /* May be NULL: how large the body of this request may be, when not as the limits say. Called on the loop with the head. */
+    size_t (*body_size_max)(const struct http_head *head, void *user);
     /* Answers a request that never became one (framing error, time-out, too large): writes the body for `status` into `out`. */
     void (*refuse)(int status, const char *why, struct buf *out, void *user);
     /* May be NULL: called between two turns of the loop. It may take long if another thread then calls http_server_stand_in(). */

@@ -139,10 +139,11 @@ def test_fields_that_may_differ(asking):
     assert not is_replay(box.ask({**bodies[0], "metadata": {"kept": "y"}}, Semel_Run="r1"))
 
 
-def test_spaces_share_nothing(house, fakes):
+def test_spaces_share_nothing(house, fakes, monkeypatch):
+    monkeypatch.setenv("LLM_TEST_KEY", "sk-of-the-house")
     model = fakes("openai")
-    daemon = house.start(policy=policy({"openai": sink(model, "openai", secret="env:LLM_TEST_KEY")}), mode="serve", environment={"LLM_TEST_KEY": "sk-of-the-house"})
-    root = house.client(daemon, token=daemon.admin_token())
+    daemon = house.start(command="serve", policy=policy({"openai": sink(model, "openai", secret="env:LLM_TEST_KEY")}))
+    root = house.client(daemon, token=(daemon.data / "admin.token").read_text().strip())
     tokens = [root.post("/v1/tokens", {"name": name, "space": name, "scopes": ["claim", "read"]}).json["token"] for name in ("one", "two")]
     clients = [house.client(daemon, token=token) for token in tokens]
     for client in clients:
@@ -263,7 +264,6 @@ def test_a_stream_that_ends_politely_before_its_end_is_not_remembered(opened, se
 def test_a_client_that_drops_gets_the_answer_when_it_asks_again(asking, kind):
     box = asking(kind)
     box.model.script(["act_then_late:release"])
-    open_stream(box, Semel_Run="r1", x_stainless_retry_count=0).close() if False else None
     connection = open_stream(box, Semel_Run="r1")
     box.model.wait("held", 1)
     connection.close()
@@ -281,12 +281,44 @@ def test_a_client_that_drops_outside_a_run_and_says_that_it_retries(asking):
     assert answer.raw.endswith(b"data: [DONE]\n\n") and is_replay(answer) and len(box.model.effects()) == 1
 
 
+# Sizes
+
+
+def test_large_requests_and_answers(opened, server, house):
+    answer = json.dumps({"id": "x", "text": "é\n" * (4 << 20)}).encode()
+    place = server(lambda head, body: b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s" % (len(answer), answer))
+    box = opened(openai=sink(place, "openai", response_max="40MiB", timeout="30s"))
+    body = json.dumps({"model": "m", "picture": "x" * (15 << 20)}).encode()
+    asked = [box.client.request("POST", "/llm/openai/v1/chat/completions", body, {"Semel-Run": "r1"}) for _ in range(2)]
+    assert [(one.status, one.raw == answer, is_replay(one)) for one in asked] == [(200, True, False), (200, True, True)]
+    assert len(place.requests) == 1 and place.requests[0][2] == body
+    assert announce(box.daemon, 17 << 20).startswith(b"HTTP/1.1 413")
+
+
+def announce(daemon, size):
+    """What is answered to the head of a request alone."""
+    with socket.create_connection(("127.0.0.1", daemon.port), timeout=30) as connection:
+        connection.sendall(b"POST /llm/openai/v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % size)
+        return connection.recv(100)
+
+
+def test_large_requests_only_from_those_who_may(house):
+    assert announce(house.start(command="serve"), 2 << 20).startswith(b"HTTP/1.1 413")
+
+
+def test_an_answer_that_is_larger_than_allowed_is_lost(opened, server):
+    place = server(lambda head, body: b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 5000\r\n\r\n" + b"x" * 5000)
+    box = opened(openai=sink(place, "openai", response_max="1KiB"))
+    asked = [box.client.request("POST", "/llm/openai/v1/chat/completions", CHAT, {"Semel-Run": "r1"}) for _ in range(2)]
+    assert [(one.status, one.code) for one in asked] == [(502, "model_call_lost")] * 2 and len(place.requests) == 2
+
+
 # Failures
 
 
 @pytest.mark.parametrize("step, status, effects", [
-    ("429", 429, 1), ("500_before", 500, 1), ("act_then_500", 500, 2), ("503_retry_after", 503, 1), ("bad_request", 400, 1), ("act_then_drop", 504, 2),
-    ("drop_before", 504, 1), ("truncate", 504, 2), ("truncate_head", 504, 2),
+    ("429", 429, 1), ("500_before", 500, 1), ("act_then_500", 500, 2), ("503_retry_after", 503, 1), ("bad_request", 400, 1), ("act_then_drop", 502, 2),
+    ("drop_before", 502, 1), ("truncate", 502, 2), ("truncate_head", 502, 2),
 ])
 @pytest.mark.parametrize("kind", ["chat", "messages"])
 def test_failures_are_not_remembered(asking, kind, step, status, effects):
@@ -294,6 +326,7 @@ def test_failures_are_not_remembered(asking, kind, step, status, effects):
     box.model.script([step])
     failed = box.ask(Semel_Run="r1")
     assert failed.status == status and not is_replay(failed)
+    assert status != 502 or (failed.code, failed.headers["x-should-retry"]) == ("model_call_lost", "true")
     whole = box.ask(Semel_Run="r1")
     assert whole.status == 200 and not is_replay(whole) and is_replay(box.ask(Semel_Run="r1"))
     assert len(box.model.effects()) == effects and Outbox(box.client).cards() == []
@@ -309,7 +342,7 @@ def test_what_waits_behind_a_failure_makes_the_call_itself(asking):
     box.model.up()
     for thread in threads:
         thread.join()
-    assert sorted(answer.status for answer in answers) == [200, 200, 504] and len(box.model.effects()) == 2
+    assert sorted(answer.status for answer in answers) == [200, 200, 502] and len(box.model.effects()) == 2
 
 
 @pytest.mark.parametrize("storage", ["sqlite", "postgres"])
@@ -435,18 +468,13 @@ def test_runs_are_listed_page_by_page(asking):
     assert seen == ["r4", "r3", "r2", "r1", "r0"]
 
 
-def test_counts_survive_a_stop(asking):
+def test_counts_survive_a_stop(asking, house):
     box = asking()
     for _ in range(2):
         box.ask(Semel_Run="r1")
     box.daemon.stop()
     box.daemon.start()
-    client = Outbox(box.client).client
-    client.close()
-    from http_client import Client
-    again = Client(box.daemon.port)
-    assert again.get("/v1/runs/r1").json["replayed"] == 1
-    again.close()
+    assert house.client(box.daemon).get("/v1/runs/r1").json["replayed"] == 1
 
 
 # Time
