@@ -139,7 +139,7 @@ enum status act_write_claimed(struct store *store, struct ledger *ledger, struct
 {
     int64_t intent = command->answer.intent;
     struct q_outbox_has look = {intent};
-    struct q_outbox_stand ask = {intent, STEP_ASK, ledger->now.wall_us, 0};
+    struct q_outbox_ask ask = {intent, STEP_ASK, ledger->now.wall_us};
     enum intent_state state = command->answer.state;
     bool found = false;
     if (state != STATE_SENT && state != STATE_UNKNOWN)
@@ -149,7 +149,7 @@ enum status act_write_claimed(struct store *store, struct ledger *ledger, struct
         TRY(outbox_write(store, ledger, command, order, why));
     /* A claim may be what finds out that nobody can tell, and the row was waiting for its caller: it has to be looked at. */
     return state == STATE_SENT ? write_taken(store, ledger, intent, destination, why)
-                               : store_run(store, &OUTBOX_STAND, &ask, 1, NULL, NULL, NULL, why);
+                               : store_run(store, &OUTBOX_ASK, &ask, 1, NULL, NULL, NULL, why);
 }
 
 static enum status also_taken(struct store *store, struct ledger *ledger, struct engine_command *command, struct why *why)
@@ -386,7 +386,7 @@ static enum status also_ended(struct store *store, struct ledger *ledger, struct
         ended.step = STEP_ASK;
         ended.due = ledger->now.wall_us;
     } else {
-        ended.step = STEP_DELIVER; /* and when, unless a caller attends to it */
+        ended.step = STEP_DELIVER;
     }
     return store_run(store, &OUTBOX_ENDED, &ended, 1, NULL, NULL, NULL, why);
 }
@@ -468,7 +468,8 @@ static void not_sure(struct job *job)
     struct ledger_now now = engine_now(job->act->engine);
     int64_t wait_us = job->recipe->settle_us > PROBE_AGAIN_US ? job->recipe->settle_us : PROBE_AGAIN_US;
     wait_us <<= job->effect.probes < 8 ? job->effect.probes : 8;
-    job->stand = (struct q_outbox_stand){job->effect.intent, STEP_ASK, now.wall_us + wait_us, job->effect.probes + 1};
+    job->stand =
+        (struct q_outbox_stand){job->effect.intent, STEP_ASK, now.wall_us + wait_us, job->effect.probes + 1, job->effect.due};
     job->reason = "the_answer_proves_nothing";
     job->command = (struct engine_command){.write = write_probe};
     submit(job, JOB_SAYING);
@@ -548,8 +549,9 @@ static void call_done(struct transport_call *call)
 static enum status write_stand(struct store *store, struct ledger *ledger, struct engine_command *command, struct why *why)
 {
     struct job *job = command->user;
-    TRY(store_run(store, &OUTBOX_STAND, &job->stand, 1, NULL, NULL, NULL, why));
-    return job->dead ? raise_dead(store, ledger, job, why) : OK;
+    int64_t changed = 0;
+    TRY(store_run(store, &OUTBOX_STAND, &job->stand, 1, NULL, NULL, job->dead ? &changed : NULL, why));
+    return changed > 0 ? raise_dead(store, ledger, job, why) : OK;
 }
 
 /* Nothing is to be sent now: the row says so. */
@@ -560,7 +562,7 @@ void job_stand(struct job *job, const struct ladder_advice *advice)
     ASSERT(advice->move != LADDER_DELIVER && advice->move != LADDER_ASK && advice->move != LADDER_GIVE_UP);
     int64_t step = steps[advice->move] >= 0 ? steps[advice->move] : job->effect.step;
     job->stand = (struct q_outbox_stand){job->effect.intent, step, advice->move == LADDER_WAIT ? advice->at_us : OUTBOX_NEVER,
-                                         job->effect.probes};
+                                         job->effect.probes, job->effect.due};
     job->dead = advice->move == LADDER_DEAD;
     job->reason = advice->reason;
     job->command = (struct engine_command){.write = write_stand};

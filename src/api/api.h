@@ -8,7 +8,9 @@
 
 #include "access/access.h"
 #include "act/act.h"
+#include "audit/applied.h"
 #include "engine/engine.h"
+#include "ledger/naming.h"
 #include "http/server.h"
 #include "policy/policy.h"
 #include "secret/secret.h"
@@ -142,12 +144,6 @@ void problem_bare(int status, const char *why, struct buf *out);
 
 /* ---- claims.c, for every face that names an intent ---- */
 
-/* How a caller names an intent: by a key, or by an input from which the workflow's template makes one. */
-struct claim_naming {
-    struct bytes workflow, key, keep, thread, action, run;
-    const struct json *input; /* also what a later caller must bring again */
-};
-
 /* Fills in who, which key, what it stands for, and the workflow's rules; false when the problem was sent. */
 bool claims_name(struct call *call, const struct claim_naming *naming, struct ledger_command *ret);
 
@@ -224,8 +220,5 @@ struct policy_order {
     bool changed;
 };
 enum status policy_write(struct store *store, struct ledger *ledger, struct engine_command *command, struct why *why);
-
-/* The latest stored policy's text (in the arena) and version; NOTHING when there is none. */
-CHECKED enum status policy_load(struct store *store, struct arena *arena, struct row_policy *ret_row, struct why *why);
 
 #endif

@@ -8,6 +8,8 @@
 /* name, the rule it breaks */
 #define MUTANTS(X)                                                                        \
     X(NO_FENCE, "a stale holder is listened to")                                          \
+    X(ANY_NONCE, "a claim that is held is given to whoever brings any nonce")             \
+    X(OLD_NONCE, "a claim is given out again with its nonce after it moved")              \
     X(ACK_EARLY, "answers go out before the commit")                                      \
     X(NO_SENT, "a lapse after sent is treated like one before it")                        \
     X(RETRY_AMBIGUOUS, "what may have happened is given out again without being told to") \
@@ -30,6 +32,7 @@
     X(LINE_JUMP, "an effect does not wait for those before it in its line")               \
     X(TAKE_LATE, "a call begins when its lease may be over")                              \
     X(ATTENDED_RESEND, "what a caller attends to is sent again by itself")                \
+    X(ATTENDED_FORGOTTEN, "a lost call whose caller never comes back waits for ever")     \
     X(OUTBOX_APART, "the outbox row is written in a transaction of its own")              \
     X(DEAD_AMBIGUOUS, "what may have happened becomes a dead letter")                     \
     X(TRIES_UNCOUNTED, "the outbox does not count its tries")                             \

@@ -52,6 +52,7 @@ static const struct {
 static const struct {
     const char *kind, *one, *many, *would;
 } duplicates[] = {
+    {"proceed", "the same claim was sent again and given the same answer", "times the same claim was sent again and given the same answer", "would have been given the same answer"},
     {"replay", "a duplicate was given the result", "duplicates were given the result", "would have been given the result"},
     {"in_progress", "a duplicate was told that it is in progress", "duplicates were told that it is in progress", "would have been told to wait"},
     {"outcome_unknown", "a duplicate was told that the outcome is unknown", "duplicates were told that the outcome is unknown", "would have been stopped: outcome unknown"},

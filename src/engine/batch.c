@@ -632,6 +632,12 @@ static bool is_suppressed(const struct engine_command *command)
            would != VERDICT_NOT_FOUND;
 }
 
+/* The audit tells of it although nothing moved. */
+static bool is_noted(const struct engine_command *command)
+{
+    return is_suppressed(command) || (command->ledger.op == OP_CLAIM && command->answer.again);
+}
+
 /* In the same batch, behind this claim, the holder may have let go: then there is nothing to wait for. */
 static void park(struct batch *batch, struct engine_command *command, struct engine_command **woken)
 {
@@ -653,10 +659,10 @@ static void answer_one(struct batch *batch, struct engine_command *command, stru
             return;
         }
         atomic_fetch_add(&engine->counts.verdicts[command->answer.verdict], 1);
-        if (is_suppressed(command)) {
+        if (is_suppressed(command))
             atomic_fetch_add(&engine->counts.suppressed, 1);
+        if (is_noted(command))
             suppressions_note(&engine->suppressions, &command->ledger, &command->answer, engine->env->boot_us(engine->env));
-        }
         if (!keep_answer(command))
             command->status = why_set(&command->why, UNKNOWN, "it is recorded, but there is not enough memory for the answer");
     }

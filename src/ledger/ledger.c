@@ -31,6 +31,13 @@ void ledger_key_hash(struct bytes pepper, struct bytes space, struct bytes workf
     memcpy(ret_h, hash.at, KEY_HASH_SIZE);
 }
 
+void ledger_nonce_hash(struct bytes pepper, struct bytes nonce, uint8_t ret_hash[NONCE_HASH_SIZE])
+{
+    const struct bytes parts[] = {pepper, BYTES("semel-nonce-1"), nonce};
+    struct hash hash = hash_parts(parts, sizeof parts / sizeof *parts);
+    memcpy(ret_hash, hash.at, NONCE_HASH_SIZE);
+}
+
 static bool is_held(int64_t state)
 {
     return state == STATE_CLAIMED || state == STATE_SENT;
@@ -146,6 +153,8 @@ static void intent_move(struct ledger *ledger, struct intent *intent, enum inten
     intent->row.state = to;
     if (!is_held(to))
         intent->row.lease_until = 0;
+    if (command->op != OP_CLAIM && !MUTANT(OLD_NONCE))
+        intent->row.nonce = BYTES_NONE; /* whoever moved it has had the answer to its claim, or lost it */
     if (to == STATE_CONFIRMED || to == STATE_REFUSED)
         set_settled(ledger, intent);
     else if (to != STATE_UNKNOWN)
@@ -251,6 +260,7 @@ static void answer(struct ledger *ledger, const struct intent *intent, enum ledg
         .intent = intent->row.id,
         .fence = intent->row.fence,
         .state = (enum intent_state)intent->row.state,
+        .two_phase = intent->row.two_phase != 0,
         .lease_until_us = to_wall(ledger, intent->row.lease_until),
         .settled_us = intent->row.settled,
         .expires_us = to_wall(ledger, intent->row.expires),
@@ -265,17 +275,16 @@ static void answer(struct ledger *ledger, const struct intent *intent, enum ledg
     if (verdict == VERDICT_PROCEED && MUTANT(NEW_KEY))
         ret->downstream[4] = (char)('g' + intent->row.fence % 16);
     if (is_held(intent->row.state))
-        ret->retry_after_us = intent->row.lease_until - ledger->now.run_us;
+        ret->lease_left_us = intent->row.lease_until - ledger->now.run_us;
 }
 
 /* In shadow mode what would have been refused goes ahead, and the answer says what would have happened. Its fence is 0, which
  * holds nothing: whatever this caller says later is taken without touching the claim of the true holder. */
-static void let_through(enum ledger_verdict instead, int64_t lease_until_us, struct ledger_answer *ret)
+static void let_through(enum ledger_verdict instead, struct ledger_answer *ret)
 {
     ret->would = ret->verdict;
     ret->verdict = instead;
     ret->shadow = true;
-    ret->lease_until_us = lease_until_us;
     ret->fence = 0;
 }
 
@@ -326,6 +335,7 @@ static void give_claim(struct ledger *ledger, struct intent *intent, const struc
     take_rules(intent, command);
     intent->row.lease_us = lease_allowed(&intent->row, command->lease_us);
     intent->row.ambiguous = intent->row.ambiguous != 0 ? AMBIGUOUS_EARLIER : 0;
+    intent->row.nonce = command->nonce;
     intent->row.fence++;
     intent->row.attempts++;
     intent->row.lease_until = ledger->now.run_us + intent->row.lease_us;
@@ -430,9 +440,20 @@ static void claim_pending(struct ledger *ledger, struct intent *intent, const st
     answer(ledger, intent, VERDICT_REFUSED, ret);
 }
 
+/* The holder itself asks again, because the answer to its claim was lost. After a loss of data it may not be the last holder. */
+static bool is_asked_again(const struct ledger *ledger, const struct intent *intent, const struct ledger_command *command)
+{
+    if (command->op != OP_CLAIM || command->nonce.at == NULL || intent->row.nonce.at == NULL ||
+        may_be_lost(ledger, intent, (enum capability)intent->row.capability))
+        return false;
+    bool before_sent = intent->row.state == STATE_CLAIMED || MUTANT(OLD_NONCE);
+    return before_sent && (bytes_eq(command->nonce, intent->row.nonce) || MUTANT(ANY_NONCE));
+}
+
 static void claim_existing(struct ledger *ledger, struct intent *intent, const struct ledger_command *command,
                            struct ledger_answer *ret)
 {
+    bool again;
     switch ((enum intent_state)intent->row.state) {
     case STATE_PENDING:
         if (command->op == OP_SUBMIT)
@@ -442,7 +463,9 @@ static void claim_existing(struct ledger *ledger, struct intent *intent, const s
         return;
     case STATE_CLAIMED:
     case STATE_SENT:
-        answer(ledger, intent, VERDICT_IN_PROGRESS, ret);
+        again = is_asked_again(ledger, intent, command);
+        answer(ledger, intent, again ? VERDICT_PROCEED : VERDICT_IN_PROGRESS, ret);
+        ret->again = again;
         return;
     case STATE_CONFIRMED:
         answer(ledger, intent, VERDICT_REPLAY, ret);
@@ -494,7 +517,10 @@ static void claim(struct ledger *ledger, struct intent *intent, const struct led
         intent->dirty = true;
         record(ledger, intent, command, "shadow");
     }
-    let_through(VERDICT_PROCEED, ledger->now.wall_us + command->lease_us, ret);
+    let_through(VERDICT_PROCEED, ret);
+    ret->two_phase = command->two_phase;
+    ret->lease_left_us = command->lease_us;
+    ret->lease_until_us = ledger->now.wall_us + command->lease_us;
     downstream_key(intent->row.space, intent->row.workflow, intent->row.key, ret->downstream);
 }
 
@@ -672,7 +698,7 @@ static void holder_says(struct ledger *ledger, struct intent *intent, const stru
     else
         says[command->op](ledger, intent, command, ret);
     if (intent->row.shadow && ret->verdict != VERDICT_DONE)
-        let_through(VERDICT_DONE, ret->lease_until_us, ret);
+        let_through(VERDICT_DONE, ret);
 }
 
 /* ---- what time says ---- */

@@ -21,6 +21,8 @@
  *  - The fence grows by one with each claim; every later call carries it, and one that is not the current fence changes nothing.
  *  - A lease that ran out before SENT is safely given to the next; one that ran out after it is ambiguous and never given on
  *    silently.
+ *  - The same claim sent again with the same nonce, because its answer was lost, is given the same fence again while it is
+ *    CLAIMED and nothing has moved since, not even by an `extend`. What is SENT may have happened and is not given out again.
  *  - The same key with other contents is refused and names the fields.
  *  - CONFIRMED, REFUSED and skipped UNKNOWN expire after `keep` to a tombstone; nothing else ever does.
  *  - In quarantine a key that is absent, or was last touched before the loss, is not given out unless its destination
@@ -42,6 +44,7 @@
 #include "queries.h"
 
 #define KEY_HASH_SIZE 16
+#define NONCE_HASH_SIZE 16
 
 enum intent_state { STATE_PENDING, STATE_CLAIMED, STATE_SENT, STATE_CONFIRMED, STATE_REFUSED, STATE_UNKNOWN, STATE_COUNT };
 
@@ -92,6 +95,7 @@ struct ledger_command {
     enum capability capability;
     enum on_unknown on_unknown;
     bool two_phase, shadow;
+    struct bytes nonce; /* claim: ledger_nonce_hash() of what names this attempt of its caller; may be absent */
 
     /* the others */
     int64_t intent, fence;
@@ -123,11 +127,12 @@ struct ledger_answer {
     bool shadow;               /* shadow mode let it through … */
     enum ledger_verdict would; /* … although this would have been the answer */
     bool again;                /* the call was a repetition and changed nothing */
+    bool two_phase;            /* PROCEED: `sent` has to be said before the act */
     bool may_have_happened;    /* PROCEED: an earlier attempt may have had its effect, and the rules accept a repetition */
     int64_t intent, fence;
     enum intent_state state;
     int64_t lease_until_us; /* wall */
-    int64_t retry_after_us; /* IN_PROGRESS: until the lease ends */
+    int64_t lease_left_us;  /* held: until the lease ends */
     int64_t settled_us;     /* wall; when it was confirmed or refused */
     int64_t expires_us;     /* wall, roughly; 0 for never */
     struct bytes result, error, key, workflow;
@@ -149,6 +154,9 @@ struct ledger {
 /* The identity of an intent, 16 bytes of SHA-256 over the length-prefixed parts, peppered per installation. */
 void ledger_key_hash(struct bytes pepper, struct bytes space, struct bytes workflow, struct bytes key,
                      uint8_t ret_h[KEY_HASH_SIZE]);
+
+/* What is kept of a caller's nonce: whoever reads the ledger cannot use it. */
+void ledger_nonce_hash(struct bytes pepper, struct bytes nonce, uint8_t ret_hash[NONCE_HASH_SIZE]);
 
 /* What a workflow's rules say about a claim: everything that the caller may then say otherwise. */
 void ledger_claim_rules(struct ledger_command *claim, const struct workflow_rules *rules);

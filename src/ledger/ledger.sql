@@ -1,7 +1,7 @@
--- shape intent: id i, h b, space t, workflow t, key t, state i, fence i, attempts i, attempts_max i, lease_us i, lease_until i, two_phase i, shadow i, capability i, on_unknown i, window_us i, keep_us i, tombstone_us i, fingerprint b, fingerprint_version i, fields t, run t, thread t, action t, result i, error t, created i, first_sent i, first_sent_run i, ambiguous i, epoch i, decision i, settled i, expires i
+-- shape intent: id i, h b, space t, workflow t, key t, state i, fence i, attempts i, attempts_max i, lease_us i, lease_until i, two_phase i, shadow i, capability i, on_unknown i, window_us i, keep_us i, tombstone_us i, fingerprint b, fingerprint_version i, fields t, run t, thread t, action t, nonce b, result i, error t, created i, first_sent i, first_sent_run i, ambiguous i, epoch i, decision i, settled i, expires i
 
 -- What a transition may change. The columns that name the intent are not among them.
--- shape intent_change: id i, state i, fence i, attempts i, attempts_max i, lease_us i, lease_until i, two_phase i, shadow i, capability i, on_unknown i, window_us i, keep_us i, tombstone_us i, run t, thread t, action t, result i, error t, first_sent i, first_sent_run i, ambiguous i, epoch i, decision i, settled i, expires i
+-- shape intent_change: id i, state i, fence i, attempts i, attempts_max i, lease_us i, lease_until i, two_phase i, shadow i, capability i, on_unknown i, window_us i, keep_us i, tombstone_us i, run t, thread t, action t, nonce b, result i, error t, first_sent i, first_sent_run i, ambiguous i, epoch i, decision i, settled i, expires i
 
 -- By key hash; a plain look.
 -- query intent_look(h b) -> intent

@@ -226,6 +226,10 @@ void judge_effect_mark(const struct row_decision *row)
             mark(marks_of[i].mark);
     if (bytes_is(row->kind, "take") && bytes_is(row->reason, "attempts_exhausted") && row->state == STATE_UNKNOWN)
         mark(MARK_GIVEN_UP);
+    struct sim *sim = sim_current();
+    for (int i = 0; i < sim->effect_count && bytes_is(row->kind, "take") && row->state == STATE_UNKNOWN; i++)
+        if (sim->effects[i].intent == row->intent && sim->effects[i].attended && !sim->effects[i].released)
+            mark(MARK_CALLER_GONE);
 }
 
 /* ---- what is stored ---- */
@@ -317,7 +321,7 @@ void judge_effects_boot(struct sim *sim)
 static void check_ended(struct sim *sim, struct effect *effect, const struct found *found)
 {
     bool held = found->intent.state == STATE_CLAIMED || found->intent.state == STATE_SENT;
-    bool callers = found->row.attended != 0 && found->intent.state == STATE_PENDING;
+    bool callers = found->row.attended != 0 && found->intent.state == STATE_PENDING && found->intent.ambiguous == 0;
     bool open = found->row.step < STEP_PERSON && !callers;
     if (sim->went_back) /* what is due by the wall clock is due when that comes round again */
         return;

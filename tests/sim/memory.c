@@ -449,7 +449,10 @@ static bool join(struct tables *tables, const struct row_outbox *row, struct row
         .fence = intent->fence,
         .attempts = intent->attempts,
         .ambiguous = intent->ambiguous,
+        .capability = intent->capability,
+        .window_us = intent->window_us,
         .first_sent = intent->first_sent,
+        .first_sent_run = intent->first_sent_run,
         .settled = intent->settled,
         .result = intent->result,
         .error = intent->error,
@@ -513,7 +516,7 @@ static enum status run_outbox_ended(struct running *running, const void *params)
         return OK;
     keep_columns(running->memory, OUTBOX_ENDED.params, OUTBOX_ENDED.param_count, &ended);
     row->step = ended.step;
-    row->due = ended.step == STEP_DELIVER && row->attended ? OUTBOX_NEVER : ended.due;
+    row->due = ended.due;
     row->quiet = ended.quiet;
     row->status = ended.status;
     row->note = ended.note;
@@ -524,11 +527,24 @@ static enum status run_outbox_stand(struct running *running, const void *params)
 {
     const struct q_outbox_stand *stand = params;
     struct row_outbox *row = find_outbox(&running->memory->now, stand->intent);
-    if (row == NULL)
+    if (row == NULL || row->due != stand->seen_due)
         return OK;
     row->step = stand->step;
     row->due = stand->due;
     row->probes = stand->probes;
+    running->changed++;
+    return OK;
+}
+
+static enum status run_outbox_ask(struct running *running, const void *params)
+{
+    const struct q_outbox_ask *ask = params;
+    struct row_outbox *row = find_outbox(&running->memory->now, ask->intent);
+    if (row == NULL)
+        return OK;
+    row->step = ask->step;
+    row->due = ask->due;
+    row->probes = 0;
     return OK;
 }
 
@@ -616,6 +632,7 @@ static const struct {
     {&OUTBOX_TAKEN, run_outbox_taken},
     {&OUTBOX_ENDED, run_outbox_ended},
     {&OUTBOX_STAND, run_outbox_stand},
+    {&OUTBOX_ASK, run_outbox_ask},
     {&OUTBOX_AGAIN, run_outbox_again},
     {&OUTBOX_HAS, run_outbox_has},
     {&OUTBOX_DEPTH, run_outbox_depth},

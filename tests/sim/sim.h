@@ -78,6 +78,7 @@
     X(STORAGE_FULL)        \
     X(CONFIRM_AGAIN)       \
     X(EXTENDED)            \
+    X(CLAIM_AGAIN)         \
     X(RELEASED)            \
     X(EXCEPTION)
 #define MARKS_EFFECTS(X)  \
@@ -87,6 +88,7 @@
     X(PROBE_UNSURE)       \
     X(DEAD_LETTER)        \
     X(GIVEN_UP)           \
+    X(CALLER_GONE)        \
     X(EFFECT_AFTER_CRASH) \
     X(ZOMBIE_CALL)        \
     X(ATTENDED)           \
@@ -135,7 +137,7 @@ struct event {
 struct mix {
     int request_lost, reply_lost, crash_per_step, crash_in_store, crash_at_boot, holder_dies, holder_pauses, provider_lost,
         provider_slow, provider_says_no, provider_doubles, jump, outage, full, fsync_fails, other_contents, wait, one_phase,
-        extend, release, machine_reboots;
+        extend, release, machine_reboots, comes_back;
     /* of effects */
     int not_sent, cut, fails_after, starved, unsure;
 };
@@ -151,7 +153,6 @@ struct key {
     int64_t confirmed_us; /* when */
     char result[64];      /* with this */
     int contents;         /* which contents were positively answered: -1 none yet */
-    int64_t fence_seen;   /* the greatest fence that a client was told */
     int64_t fence_given;  /* the last one that the daemon gave out */
     int64_t intent;
     bool accepted;        /* a client was told that it is known */
@@ -180,13 +181,15 @@ struct holder {
     char result[64];
     int64_t deadline_us; /* own monotonic: no sending after this */
     bool two_phase;
+    struct bytes nonce; /* of this go at the key; absent with one phase */
+    bool comes_back;    /* it died and starts again with the same key and nonce, as if it had written them down */
     int tries;
 };
 
 /* One effect and all that is known about it from outside. */
 struct effect {
     int number;
-    char key[16];
+    char key[24];
     enum place_kind kind;
     bool attended; /* its caller waits and decides about another try */
     bool in_line;
