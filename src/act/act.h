@@ -56,7 +56,7 @@ struct act_call {
     /* A model call: repeating it changes nothing, so that it may begin late and on a kept connection; an answer that is not whole
      * is not confirmed; the caller keeps the lease alive. */
     bool memo;
-    void (*on_head)(struct act_call *call);      /* may be NULL; `reply` has status and headers */
+    void (*on_head)(struct act_call *call); /* may be NULL; `reply` has status and headers */
     void (*on_body)(struct act_call *call, struct bytes piece);
     void (*done)(struct act_call *call); /* what the ledger was told is durable, unless status says otherwise */
     void *user;

@@ -54,10 +54,10 @@ CHECKED enum status request_read(struct bytes record, struct arena *arena, struc
 
 /* What is kept beside an answer. */
 struct reply_notes {
-    bool partial;          /* it was cut off, too large, or never seen */
-    struct bytes evidence; /* JSON, may be absent: why it counts as done then */
-    bool memo;             /* it answers a model call, with … */
-    int64_t input, output; /* … so many tokens, -1 for not known, */
+    bool partial;           /* it was cut off, too large, or never seen */
+    struct bytes evidence;  /* JSON, may be absent: why it counts as done then */
+    bool memo;              /* it answers a model call, with … */
+    int64_t input, output;  /* … so many tokens, -1 for not known, */
     const uint32_t *pieces; /* and it came in pieces of these lengths; the rest is one more */
     size_t piece_count;
 };

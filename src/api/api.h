@@ -10,8 +10,8 @@
 #include "act/act.h"
 #include "audit/applied.h"
 #include "engine/engine.h"
-#include "ledger/naming.h"
 #include "http/server.h"
+#include "ledger/naming.h"
 #include "policy/policy.h"
 #include "secret/secret.h"
 

@@ -11,10 +11,9 @@
 static bool is_own(struct bytes name)
 {
     static const char *const names[] = {
-        "host",        "content-length", "transfer-encoding", "connection",       "expect",        "te",
-        "upgrade",     "trailer",        "keep-alive",        "proxy-connection", "authorization", "prefer",
-        "semel-token", "semel-key",      "semel-run",         "semel-workflow",   "semel-thread",  "semel-action",
-        "semel-occurrence"};
+        "host",      "content-length", "transfer-encoding", "connection",    "expect",          "te",          "upgrade",
+        "trailer",   "keep-alive",     "proxy-connection",  "authorization", "prefer",          "semel-token", "semel-key",
+        "semel-run", "semel-workflow", "semel-thread",      "semel-action",  "semel-occurrence"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (bytes_eq_nocase(name, bytes_of(names[i])))
             return true;
@@ -301,7 +300,10 @@ static void answer_sent(struct call *call)
                      BYTES_ARG(bytes_of(attended->why.text)));
     } else {
         forward_release(forward);
-        problem_with(call, attended->end == TRANSPORT_NOT_SENT ? "unreachable" : attended->memo ? "model_call_lost" : "no_answer",
+        problem_with(call,
+                     attended->end == TRANSPORT_NOT_SENT ? "unreachable"
+                     : attended->memo                    ? "model_call_lost"
+                                                         : "no_answer",
                      write_sent, "%s.", attended->why.text);
     }
 }

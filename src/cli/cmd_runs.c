@@ -51,7 +51,8 @@ int runs_ls_run(struct cli *cli)
 
 static void print_run(struct cli *cli, const struct json *run)
 {
-    static const char *const headings[] = {"PROVIDER", "MODEL", "MADE", "REPLAYED", "FAILED", "TOKENS SAVED", "MONEY SAVED", "LAST"};
+    static const char *const headings[] = {"PROVIDER", "MODEL",        "MADE",        "REPLAYED",
+                                           "FAILED",   "TOKENS SAVED", "MONEY SAVED", "LAST"};
     static const char *const names[] = {"provider", "model"};
     const struct json *models = json_get(run, BYTES("models"));
     struct table table;

@@ -159,8 +159,8 @@ struct memo_end {
 struct memo_rules {
     struct memo_end *ends; /* any of them; none: it never answers with events */
     size_t end_count;
-    struct bytes model;            /* path in the request's body; BYTES_NONE: the last part of the URL's path, before a ':' */
-    struct bytes *input, *output;  /* paths of the counts of tokens, in the answer or in any of its events; the last one counts */
+    struct bytes model;           /* path in the request's body; BYTES_NONE: the last part of the URL's path, before a ':' */
+    struct bytes *input, *output; /* paths of the counts of tokens, in the answer or in any of its events; the last one counts */
     size_t input_count, output_count;
     struct bytes *vary; /* headers of the request that change the answer */
     size_t vary_count;
@@ -182,7 +182,7 @@ struct call_rules {
     size_t marker_count;
     struct probe_recipe *probes; /* the first whose questions the sent request answers is used */
     size_t probe_count;
-    bool replays_refusals; /* on_4xx: a refusal is final for this key (money); else a new call with the key starts anew */
+    bool replays_refusals;   /* on_4xx: a refusal is final for this key (money); else a new call with the key starts anew */
     struct memo_rules *memo; /* NULL: no model call */
     enum destination_kind kind;
 };

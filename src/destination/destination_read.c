@@ -217,7 +217,8 @@ static enum status take_price(struct reading *reading, const struct yaml *name, 
     const struct destination_source *source = reading->source;
     struct setting_value values[PRICE_COUNT];
     if (name->kind != YAML_TEXT || name->text.len == 0 || name->next->kind != YAML_MAP) {
-        yaml_problem_add(source->problems, name->line, name->column, "a model and its prices are wanted here, such as my-model: {input: 2.50, output: 10}");
+        yaml_problem_add(source->problems, name->line, name->column,
+                         "a model and its prices are wanted here, such as my-model: {input: 2.50, output: 10}");
         return OK;
     }
     TRY(settings_read(&price_table, name->next, FACT_POLICY, source->arena, values, source->problems));

@@ -158,8 +158,8 @@ static const struct setting memo_rows[] = {
     [MEMO_MODEL] = ROW("model", SETTING_TEXT, "model", "Where the request names the model; else in its path."),
     [MEMO_INPUT] =
         ROW("input", SETTING_LIST, "[usage.prompt_tokens]", "Where an answer counts the tokens that went in.", .item = "a path"),
-    [MEMO_OUTPUT] = ROW("output", SETTING_LIST, "[usage.completion_tokens]", "Where it counts those that came out.",
-                        .item = "a path"),
+    [MEMO_OUTPUT] =
+        ROW("output", SETTING_LIST, "[usage.completion_tokens]", "Where it counts those that came out.", .item = "a path"),
     [MEMO_VARY] = ROW("vary", SETTING_LIST, "[OpenAI-Project]", "Headers that change the answer.", .item = "a header"),
 };
 
@@ -287,8 +287,9 @@ const struct setting destination_settings[] = {
     [DEST_MEMO] = SET("memo", SETTING_DURATION, HTTP, "0s", "10m",
                       "Equal model calls outside a run are the same call for so long; 0s: only retries are.", .min = 0,
                       .max = 30 * WHEN_DAY),
-    [DEST_IGNORE] = SET("ignore", SETTING_LIST, HTTP, NULL, "[user, metadata.trace_id]",
-                        "Fields of a model call that may differ between equal ones.", .item = "a path, such as metadata.trace_id"),
+    [DEST_IGNORE] =
+        SET("ignore", SETTING_LIST, HTTP, NULL, "[user, metadata.trace_id]",
+            "Fields of a model call that may differ between equal ones.", .item = "a path, such as metadata.trace_id"),
     [DEST_PRICES] = SET("prices", SETTING_GROUP, HTTP, NULL, "{my-model: {input: 2.50, output: 10}}",
                         "What a million tokens of a model cost, in your currency; without it no money is counted."),
     [DEST_OWNER] = SET("owner", SETTING_FORM, ANY, NULL, "dana", "Who gets its exceptions.", .form = &line_form),

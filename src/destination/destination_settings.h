@@ -111,7 +111,7 @@ extern const struct setting_table url_table, rate_table, window_table, auth_tabl
 
 bool parse_window(struct bytes text, int64_t *ret_us); /* a duration, or "always" */
 
-bool parse_price(struct bytes text, int64_t *ret_micro);                     /* "2.50": at most six decimals */
+bool parse_price(struct bytes text, int64_t *ret_micro); /* "2.50": at most six decimals */
 
 /* One call of a provider file or of the policy. `fact` is told of each fact. */
 struct call_source {

@@ -140,7 +140,8 @@ bool destination_cost(const struct destination *destination, struct bytes model,
         if (!bytes_eq(price->model, model))
             continue;
         bool fits = !__builtin_mul_overflow(input > 0 ? input : 0, price->input, &in) &&
-                    !__builtin_mul_overflow(output > 0 ? output : 0, price->output, &out) && !__builtin_add_overflow(in, out, &sum);
+                    !__builtin_mul_overflow(output > 0 ? output : 0, price->output, &out) &&
+                    !__builtin_add_overflow(in, out, &sum);
         *ret = fits ? sum : INT64_MAX;
         return true;
     }

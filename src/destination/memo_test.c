@@ -40,7 +40,8 @@ static const struct {
     {RESPONSES, EVENTS, "data: {\"type\":\"response.failed\"}\n\n", false, -1, -1},
     {RESPONSES, EVENTS, "data: [DONE]\n\n", false, -1, -1},
     {ANTHROPIC, EVENTS,
-     "event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"usage\":{\"input_tokens\":9,\"output_tokens\":1}}}\n\n"
+     "event: message_start\ndata: "
+     "{\"type\":\"message_start\",\"message\":{\"usage\":{\"input_tokens\":9,\"output_tokens\":1}}}\n\n"
      "event: message_delta\ndata: {\"type\":\"message_delta\",\"usage\":{\"output_tokens\":12}}\n\n"
      "event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n",
      true, 9, 12},

@@ -68,7 +68,8 @@ static bool rule_fits(const struct outcome_rule *rule, const struct answer *answ
         if (value.at == NULL || (rule->header_value.at != NULL && !bytes_eq_nocase(bytes_trim(value), rule->header_value)))
             return false;
     }
-    return rule->field.at == NULL || (answer->json != NULL && plant_any(answer->json, rule->field, rule->values, rule->value_count));
+    return rule->field.at == NULL ||
+           (answer->json != NULL && plant_any(answer->json, rule->field, rule->values, rule->value_count));
 }
 
 static const struct outcome_rule *find_rule(const struct outcome_rule *rules, size_t count, const struct answer *answer)

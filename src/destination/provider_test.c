@@ -33,10 +33,11 @@ static void put_back(struct shelf *shelf)
 
 TEST(every_provider_file_is_right_and_every_fact_has_its_evidence)
 {
-    static const char *const wanted[] = {"anthropic",         "brevo",     "command",       "discord",  "gemini",     "http",
-                                         "hubspot",           "mailgun",   "nylas",         "openai-compatible", "openai",
-                                         "pipedrive",         "postmark",  "resend",        "salesforce", "sendgrid", "slack",
-                                         "slack_webhook",     "smtp",      "stripe",        "telnyx",   "twilio",     "whatsapp"};
+    static const char *const wanted[] = {"anthropic", "brevo",     "command",       "discord", "gemini",
+                                         "http",      "hubspot",   "mailgun",       "nylas",   "openai-compatible",
+                                         "openai",    "pipedrive", "postmark",      "resend",  "salesforce",
+                                         "sendgrid",  "slack",     "slack_webhook", "smtp",    "stripe",
+                                         "telnyx",    "twilio",    "whatsapp"};
     CHECK_INT(provider_count(), sizeof wanted / sizeof *wanted);
     for (size_t i = 0; i < provider_count(); i++) {
         struct shelf shelf;

@@ -60,11 +60,11 @@ struct http_conn {
     bool handle_closed;  /* libuv has let go */
     int64_t deadline_us; /* of the present state */
 
-    struct buf in;      /* what was read … */
-    size_t start;       /* … and where the present request starts in it */
-    size_t scanned;     /* by http_parse_head */
-    size_t head_size;   /* from BODY on */
-    size_t body_size;   /* decoded, when chunked */
+    struct buf in;    /* what was read … */
+    size_t start;     /* … and where the present request starts in it */
+    size_t scanned;   /* by http_parse_head */
+    size_t head_size; /* from BODY on */
+    size_t body_size; /* decoded, when chunked */
     size_t body_size_max;
     size_t whole_size;  /* from RUNNING on */
     uint64_t body_seen; /* bytes of the body as sent */

@@ -7,8 +7,18 @@
 TEST(equal_rows_are_added_up_and_others_are_not)
 {
     struct tally *tally = tally_new();
-    struct row_run row = {.space = BYTES("main"), .run = BYTES("r"), .provider = BYTES("p"), .model = BYTES("m"), .executed = 1,
-                          .input = 5, .output = 2, .priced = 1, .spent = 7, .first = 10, .last = 10, .expires = 20};
+    struct row_run row = {.space = BYTES("main"),
+                          .run = BYTES("r"),
+                          .provider = BYTES("p"),
+                          .model = BYTES("m"),
+                          .executed = 1,
+                          .input = 5,
+                          .output = 2,
+                          .priced = 1,
+                          .spent = 7,
+                          .first = 10,
+                          .last = 10,
+                          .expires = 20};
     CHECK(tally != NULL && tally_add(tally, &row));
     row.first = row.last = 12;
     row.executed = row.input = row.output = 0;

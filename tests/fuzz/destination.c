@@ -77,7 +77,8 @@ static void check_prepared(const struct destination *destination, const struct c
 /* As JSON and as a stream of events. Only what has an end can be whole. */
 static void check_memo(const struct memo_rules *memo, struct bytes body)
 {
-    static struct pair types[] = {{BYTES("content-type"), BYTES("application/json")}, {BYTES("Content-Type"), BYTES("text/event-stream")}};
+    static struct pair types[] = {{BYTES("content-type"), BYTES("application/json")},
+                                  {BYTES("Content-Type"), BYTES("text/event-stream")}};
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
         struct effect_reply reply = {200, &types[i], 1, body};
         struct memo_answer answer;
