@@ -8,6 +8,7 @@ import threading
 import pytest
 
 import providers
+from conftest import SECONDS
 from outbox import Outbox, policy, sink
 from semel_process import until
 
@@ -480,8 +481,31 @@ def test_counts_survive_a_stop(asking, house):
 # Time
 
 
-def test_after_its_time_it_is_new(asking):
-    box = asking(keep="1m")
-    assert not is_replay(box.ask(Semel_Run="r1")) and is_replay(box.ask(Semel_Run="r1"))
-    intent = box.client.get("/v1/intents?workflow=llm").json["data"][0]
-    assert intent["run"] == "r1" and intent["action"] == "gpt-test" and intent["state"] == "confirmed" and intent["capability"] == "idempotent"
+def test_a_call_is_an_intent_of_its_run(asking):
+    box = asking()
+    box.ask(Semel_Run="r1")
+    [intent] = box.client.get("/v1/intents?workflow=llm").json["data"]
+    assert (intent["run"], intent["action"], intent["state"], intent["capability"]) == ("r1", "gpt-test", "confirmed", "idempotent")
+    assert "Say something" not in json.dumps(intent), "the prompt is not kept"
+
+
+def test_after_its_time_it_is_new_and_nothing_is_left_of_it(asking):
+    """Neither of what was answered, nor of what failed and was not asked for again."""
+    box = asking(memo="1s")
+    assert not is_replay(box.ask()) and is_replay(box.ask())
+    box.model.script(["429"])
+    assert box.ask({**CHAT, "n": 2}).status == 429
+    intents = lambda: box.client.get("/v1/intents?workflow=llm").json["data"]
+    assert sorted(intent["state"] for intent in intents()) == ["confirmed", "pending"]
+    until(lambda: intents() == [], "an empty ledger", 60)
+    assert not is_replay(box.ask()) and len(box.model.effects()) == 2
+
+
+@pytest.mark.skipif(SECONDS < 30, reason="it takes longer than a lease: SEMEL_E2E_SECONDS=30")
+def test_a_call_that_takes_longer_than_its_lease_is_still_one(asking):
+    box = asking()
+    box.model.script(["act_then_late:40"])
+    threads, answers = at_once(3, lambda: box.ask(Semel_Run="r1"))
+    for thread in threads:
+        thread.join()
+    assert len({answer.raw for answer in answers}) == 1 and [answer.status for answer in answers] == [200] * 3 and len(box.model.effects()) == 1
