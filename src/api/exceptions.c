@@ -38,7 +38,8 @@ static const struct choice {
     {EXCEPTION_DEAD_LETTER, RESOLVE_RETRY, "It is sent again, with all its attempts."},
     {EXCEPTION_DEAD_LETTER, RESOLVE_DROP, "It is put away: it did not happen and will not."},
     {EXCEPTION_REFUSED, RESOLVE_DROP, "It is put away: it did not happen and will not under this key."},
-    {EXCEPTION_LIKELY_DUPLICATE, CHOICE_RELEASE, "It goes on as a message of its own, once. If it was a copy, it is answered twice."},
+    {EXCEPTION_LIKELY_DUPLICATE, CHOICE_RELEASE,
+     "It goes on as a message of its own, once. If it was a copy, it is answered twice."},
     {EXCEPTION_LIKELY_DUPLICATE, CHOICE_SUPPRESS, "It counts as a copy and does not go on. If it was none, it is not answered."},
     {EXCEPTION_LOOP, CHOICE_RELEASE, "It goes on, once. If it is part of a loop, the loop goes on too."},
     {EXCEPTION_LOOP, CHOICE_SUPPRESS, "It does not go on. What comes later is looked at as before."},
@@ -256,8 +257,8 @@ static void finish_found(struct call *call)
         return;
     }
     if (state->card.event != 0) {
-        event_act_on(call, state->card.event, state->choice == CHOICE_RELEASE ? EVENT_ACT_RELEASE : EVENT_ACT_SUPPRESS, state->note,
-                     true);
+        event_act_on(call, state->card.event, state->choice == CHOICE_RELEASE ? EVENT_ACT_RELEASE : EVENT_ACT_SUPPRESS,
+                     state->note, true);
         return;
     }
     struct resolve_order order = {.intent = state->card.intent,

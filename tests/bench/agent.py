@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-PARTS = {"mcp": "agent_mcp.py"}  # what can be measured: name -> program
+PARTS = {"llm": "agent_llm.py", "mcp": "agent_mcp.py"}  # what can be measured: name -> program
 
 
 def main():
