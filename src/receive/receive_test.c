@@ -341,8 +341,23 @@ TEST(keys_of_different_values_differ)
         "{\"type\":\"event_callback\",\"team_id\":\"T\",\"event\":{\"type\":\"message\",\"channel\":\"1:C\",\"ts\":\"1\"}}");
     CHECK_TEXT(a.result.events[0].key, "slack:T%3A1:C:1");
     CHECK(!bytes_eq(a.result.events[0].key, b.result.events[0].key));
+    desk_close(&b);
+    read_plain(
+        &b, "slack", "application/json",
+        "{\"type\":\"event_callback\",\"team_id\":\"T%3A1\",\"event\":{\"type\":\"message\",\"channel\":\"C\",\"ts\":\"1\"}}");
+    CHECK(!bytes_eq(a.result.events[0].key, b.result.events[0].key));
     desk_close(&a);
     desk_close(&b);
+}
+
+TEST(a_key_with_a_hole_is_no_key)
+{
+    struct desk a;
+    read_plain(&a, "slack", "application/json",
+               "{\"type\":\"event_callback\",\"team_id\":\"\",\"event\":{\"type\":\"message\",\"channel\":\"C\",\"ts\":\"1\"}}");
+    CHECK(a.result.events[0].key.at == NULL);
+    CHECK(a.result.events[0].delivery.at == NULL);
+    desk_close(&a);
 }
 
 TEST(an_own_source_names_its_fields)

@@ -232,6 +232,19 @@ TEST(a_timestamp_may_be_five_minutes_away_both_ways)
         }
 }
 
+TEST(a_secret_that_is_only_its_prefix_is_none)
+{
+    static const char *const empty[] = {"whsec_", "whsec_=", "whsec_*", "whsec"};
+    for (size_t i = 0; i < sizeof empty / sizeof *empty; i++) {
+        struct desk desk;
+        open_vector(&desk, &vectors[0]);
+        desk.secrets[0] = bytes_of(empty[i]);
+        CHECK(is_refused(&desk));
+        CHECK(desk_because(&desk, "no secret can be used"));
+        desk_close(&desk);
+    }
+}
+
 TEST(during_a_rotation_either_secret_is_good)
 {
     struct desk desk;
@@ -295,6 +308,7 @@ TEST(pairs_may_hold_several_signatures_but_one_time)
         {"%s,t=1700000000", true},
         {"t=1700000000, %s", true},
         {"t=1700000000,t=1,%s", false},
+        {"t=1,t=1700000000,%s", false},
         {"t=,%s", false},
         {"%s", false},
         {"t=1700000000,v0=d9ba,x%s", false},
@@ -347,6 +361,16 @@ TEST(twilio_signs_the_url_with_or_without_its_port)
             check_fail(__FILE__, __LINE__, "%s: %.*s", rows[i].url, BYTES_ARG(desk.result.because));
         desk_close(&desk);
     }
+}
+
+TEST(a_field_that_comes_twice_is_signed_once_for_each_value)
+{
+    struct desk desk;
+    open_vector(&desk, &vectors[5]);
+    desk.request.body = BYTES("a=2&a=1&MessageSid=SM1&a=1&Body=hi");
+    desk_header(&desk, "X-Twilio-Signature", "XMvGgmNjFQuLpYtlLA4J/rsclo8=");
+    CHECK_INT(desk_read(&desk), RECEIVE_EVENTS);
+    desk_close(&desk);
 }
 
 TEST(behind_a_proxy_the_public_url_is_what_was_signed)
@@ -486,6 +510,11 @@ static void check_public(const char *preset, const char *settings, EVP_PKEY *key
         check_fail(__FILE__, __LINE__, "%s: %.*s", preset, BYTES_ARG(desk.result.because));
     flip_each(&desk, &desk.request.body, preset);
     desk.secrets[0] = private;
+    CHECK(is_refused(&desk));
+    struct bytes der = base64_decode(public, &desk.arena);
+    char longer[512] = {0};
+    memcpy(longer, der.at, der.len);
+    desk.secrets[0] = base64_encode((struct bytes){longer, der.len + 1}, &desk.arena);
     CHECK(is_refused(&desk));
     desk_close(&desk);
     EVP_PKEY_free(key);
