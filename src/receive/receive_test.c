@@ -376,11 +376,17 @@ TEST(an_own_source_names_its_fields)
     desk.request.headers = headers;
     CHECK_INT(receive_sign(&desk.source, desk.secrets[0], &desk.arena, &desk.request, &desk.why), OK);
     CHECK_INT(desk_read(&desk), RECEIVE_EVENTS);
+    CHECK_INT(desk.result.count, 1);
     CHECK_TEXT(desk.result.events[0].key, "crm:7");
     CHECK_TEXT(desk.result.events[0].delivery, "7");
     CHECK(has_identity(&desk.result.events[0], "a@b.co"));
     CHECK(has_identity(&desk.result.events[0], "33612345678"));
     CHECK(!desk.result.events[0].identities[1].sender);
+    desk.source.verify_none = true;
+    desk.request.body = BYTES("{\"email\":\"c@d.co\",\"message\":\"hi\"}");
+    CHECK_INT(desk_read(&desk), RECEIVE_EVENTS);
+    CHECK_INT(desk.result.count, 1);
+    CHECK_TEXT(desk.result.events[0].kind, "lead");
     desk_close(&desk);
 }
 
