@@ -67,6 +67,8 @@ static int take_preset(struct trigger *trigger)
         return cli_fail(CLI_USAGE, "the preset \"%s\" has several ways to sign. Put it under sources: in a policy, with verify:.",
                         name);
     trigger->source = policy_source(trigger->policy, bytes_of(name));
+    if (secret == NULL)
+        cli_note("no policy here names \"%s\": this is its preset's sample, not signed. Sign it with --secret env:NAME", name);
     return CLI_OK;
 }
 

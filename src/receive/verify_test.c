@@ -640,6 +640,40 @@ TEST(hmac_vectors_of_wycheproof_hold)
                      "secret: env:S\nsignature: {alg: hmac-sha1, signs: \"{body}\", signature: header.X-Sig}\n") > 50);
 }
 
+static void check_ed25519_row(struct bytes key, const struct json *row)
+{
+    struct desk desk;
+    char raw_key[64], message[8192], signature[512];
+    struct bytes sig = member(row, "sig");
+    desk_open(&desk, "json",
+              "secret: env:S\nsignature: {alg: ed25519, key: public, signs: \"{body}\", signature: header.X-Sig}\n");
+    desk.secrets[0] = base64_encode(from_hex(key, raw_key), &desk.arena);
+    desk.request.body = from_hex(member(row, "msg"), message);
+    CHECK(sig.len < sizeof signature);
+    snprintf(signature, sizeof signature, "%.*s", BYTES_ARG(sig));
+    desk_header(&desk, "X-Sig", signature);
+    bool held = desk_read(&desk) != RECEIVE_REFUSED;
+    if (held != bytes_is(member(row, "result"), "valid"))
+        check_fail(__FILE__, __LINE__, "test %.*s: %.*s", BYTES_ARG(member(row, "tcId")), BYTES_ARG(desk.result.because));
+    desk_close(&desk);
+}
+
+TEST(ed25519_vectors_of_wycheproof_hold)
+{
+    struct json root;
+    struct arena arena;
+    size_t count = 0;
+    read_suite("wycheproof/ed25519_test.json", &arena, &root);
+    const struct json *groups = json_get(&root, BYTES("testGroups"));
+    for (uint32_t g = 0; g < groups->count; g++) {
+        const struct json *tests = json_get(&groups->items[g], BYTES("tests"));
+        for (uint32_t t = 0; t < tests->count; t++, count++)
+            check_ed25519_row(member(&groups->items[g], "publicKey.pk"), &tests->items[t]);
+    }
+    CHECK(count > 100);
+    arena_release(&arena);
+}
+
 TEST(vectors_of_standard_webhooks_hold)
 {
     struct json root;
