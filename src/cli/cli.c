@@ -79,6 +79,12 @@ const struct cli_command cli_commands[] = {
     {"policy show", "Print the daemon's policy.", {{0}}, NULL, ALL_SHARED, NULL, policy_show_run},
     {"quarantine lift", "Go on after a fail-over that may have lost decisions.", {{0}}, quarantine_lift_options, ALL_SHARED,
      "Look first at what is held: semel intents --state unknown", quarantine_lift_run},
+    {"receive mail", "Hand e-mails over to a source, each once.", {{"-", CLI_TEXT, "One mail from stdin, which is also the default.", NULL, true}},
+     receive_mail_options, ALL_SHARED,
+     "Repeating it does no harm: a mail is recognised. Mails that are not taken are named, and the exit code is 65 when they are refused.\n"
+     "From stdin, whatever is no fault of the mail is exit 75, so that a mail server keeps it and tries again.\n\n"
+     "  |\"/usr/bin/semel receive mail --source leads\"           in a .forward file\n"
+     "  semel receive mail --source leads --mbox ~/old-leads.mbox", receive_mail_run},
     {"release", "Give a claim back untouched: nothing was done.", {INTENT_ARGUMENT}, release_options, ALL_SHARED, NULL, release_run},
     {"run", "Run a command once for its key; a duplicate gets its output and exit code.",
      {{"CMD [ARG...]", CLI_REST, "The command and its arguments.", NULL, false}}, run_options, CLI_CALLS_URL,
