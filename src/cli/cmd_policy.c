@@ -149,6 +149,7 @@ int policy_apply_run(struct cli *cli)
     int code = check_file(cli, &policy, &text);
     if (code != CLI_OK)
         return code;
+    print_warnings(cli->arguments[0], policy);
     policy_free(policy);
     return send_policy(cli, text);
 }
