@@ -180,8 +180,8 @@ static void begin(struct house *house, enum house_storage storage)
 
 TEST_BOTH(the_audit_alone_rebuilds_the_outbox_and_its_exceptions)
 {
-    static enum status (*const changes[])(struct store *, struct ledger *, struct why *) = {end, ask, give_to_a_person, send_again,
-                                                                                           end, give_to_a_person, finish};
+    static enum status (*const changes[])(struct store *, struct ledger *,
+                                          struct why *) = {end, ask, give_to_a_person, send_again, end, give_to_a_person, finish};
     static const size_t cards[] = {0, 0, 1, 1, 1, 2, 2};
     struct house house;
     struct audit_verified verified;

@@ -200,8 +200,10 @@ enum status token_write(struct store *store, struct ledger *ledger, struct engin
 struct policy_order {
     struct bytes text, actor;
     struct hash hash;
+    const struct policy *policy; /* the same, to count what it leaves stranded; may be NULL */
     int64_t version;
     bool changed;
+    int64_t stranded; /* effects that wait for a destination which it lacks */
 };
 enum status policy_write(struct store *store, struct ledger *ledger, struct engine_command *command, struct why *why);
 

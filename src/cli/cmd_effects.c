@@ -17,6 +17,14 @@ const struct cli_option effects_ls_options[] = {
     {0},
 };
 
+static struct bytes destination_of(struct cli *cli, const struct json *effect)
+{
+    struct bytes name = print_field(cli, effect, "destination");
+    if (!bytes_is(print_field(cli, effect, "stranded"), "true"))
+        return name;
+    return arena_printf(&cli->arena, "%.*s (not in the policy)", BYTES_ARG(name));
+}
+
 static void print_effects(struct cli *cli, const struct json *data)
 {
     static const char *const headings[] = {"EFFECT", "STATE", "STEP", "TRIES", "CREATED", "DESTINATION", "KEY", "NOTE"};
@@ -30,7 +38,7 @@ static void print_effects(struct cli *cli, const struct json *data)
         struct bytes state = print_field(cli, effect, "state");
         const struct bytes cells[] = {print_field(cli, effect, "effect"),        state,
                                       print_field(cli, effect, "step"),          print_field(cli, effect, "tries"),
-                                      arena_dup(&cli->arena, bytes_of(created)), print_field(cli, effect, "destination"),
+                                      arena_dup(&cli->arena, bytes_of(created)), destination_of(cli, effect),
                                       print_field(cli, effect, "key"),           print_field(cli, effect, "note")};
         table_add(&table, cells, print_state_colour(state));
     }

@@ -226,6 +226,8 @@ void judge_effect_mark(const struct row_decision *row)
             mark(marks_of[i].mark);
     if (bytes_is(row->kind, "take") && bytes_is(row->reason, "attempts_exhausted") && row->state == STATE_UNKNOWN)
         mark(MARK_GIVEN_UP);
+    if (bytes_is(row->kind, "raise") && bytes_is(row->reason, "its time is over, and its destination is not in the policy"))
+        mark(MARK_STRANDED);
     struct sim *sim = sim_current();
     for (int i = 0; i < sim->effect_count && bytes_is(row->kind, "take") && row->state == STATE_UNKNOWN; i++)
         if (sim->effects[i].intent == row->intent && sim->effects[i].attended && !sim->effects[i].released)

@@ -89,6 +89,7 @@
     X(DEAD_LETTER)        \
     X(GIVEN_UP)           \
     X(CALLER_GONE)        \
+    X(STRANDED)           \
     X(EFFECT_AFTER_CRASH) \
     X(ZOMBIE_CALL)        \
     X(ATTENDED)           \
@@ -239,6 +240,7 @@ struct sim {
     int holder_count;
 
     bool has_effects;
+    bool bare; /* the policy has no destinations now */
     int64_t end_us;
     bool went_back; /* the wall clock did: what is due by it is due later */
     struct effect effects[EFFECTS_MAX];
