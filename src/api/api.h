@@ -104,6 +104,7 @@ bool call_param_id(struct call *call, size_t param, const char *prefix, int64_t 
 
 /* A member that is an id, such as "intent":"int_…"; null for 0. */
 void call_write_id(struct json_out *out, const char *name, const char *prefix, int64_t id);
+void call_write_effect(struct json_out *out, const struct ledger_answer *answer); /* effect, intent, state */
 
 /* ---- problem.c: RFC 9457 ---- */
 

@@ -201,6 +201,14 @@ void call_write_id(struct json_out *out, const char *name, const char *prefix, i
         json_text(out, (struct bytes){text, id_format(prefix, id, text)});
 }
 
+void call_write_effect(struct json_out *out, const struct ledger_answer *answer)
+{
+    call_write_id(out, "effect", "eff", answer->intent);
+    call_write_id(out, "intent", "int", answer->intent);
+    json_name(out, "state");
+    json_cstr(out, intent_state_names[answer->state]);
+}
+
 /* ---- finding the route ---- */
 
 static bool match(struct call *call, const char *pattern, struct bytes path)
