@@ -2,9 +2,9 @@
 
 #include <stdlib.h>
 
-#include "api/effects.h"
 #include "base/log.h"
 #include "base/when.h"
+#include "destination/header.h"
 
 #define WAIT_DEFAULT_US (10 * WHEN_SECOND)
 #define REPLAY_ARENA_MAX (512u << 20)
@@ -13,14 +13,12 @@
 
 static bool is_own(struct bytes name)
 {
-    static const char *const names[] = {
-        "host",        "content-length", "transfer-encoding", "connection",       "expect",        "te",
-        "upgrade",     "trailer",        "keep-alive",        "proxy-connection", "authorization", "prefer",
-        "semel-token", "semel-key",      "semel-run",         "semel-workflow",   "semel-thread",  "semel-action"};
+    static const char *const names[] = {"authorization", "prefer",         "semel-token",  "semel-key",
+                                        "semel-run",     "semel-workflow", "semel-thread", "semel-action"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (bytes_eq_nocase(name, bytes_of(names[i])))
             return true;
-    return false;
+    return header_is_request_framing(name);
 }
 
 /* "/to/NAME/v1/x?y" → "/v1/x?y", exactly as it was sent; empty for "/to/NAME". */
@@ -193,14 +191,6 @@ static void piece_on_loop(void *arg)
     free(piece);
 }
 
-static struct bytes reply_header(const struct effect_reply *reply, const char *name)
-{
-    for (size_t i = 0; i < reply->header_count; i++)
-        if (bytes_eq_nocase(reply->headers[i].name, bytes_of(name)))
-            return reply->headers[i].value;
-    return BYTES_NONE;
-}
-
 static struct pair *keep_headers(const struct effect_reply *reply, struct arena *arena)
 {
     struct pair *headers = arena_zalloc(arena, reply->header_count + 1, sizeof *headers);
@@ -214,7 +204,8 @@ static struct pair *keep_headers(const struct effect_reply *reply, struct arena 
 static void on_head(struct act_call *attended)
 {
     struct forward *forward = attended->user;
-    bool events = bytes_starts(reply_header(&attended->reply, "content-type"), BYTES("text/event-stream"));
+    bool events = bytes_starts(header_find(attended->reply.headers, attended->reply.header_count, BYTES("content-type")),
+                               BYTES("text/event-stream"));
     forward->head = (struct effect_reply){.status = attended->reply.status, .header_count = attended->reply.header_count};
     forward->head.headers = keep_headers(&attended->reply, &forward->pieces);
     forward->streaming = events && forward->head.status >= 200 && forward->head.status < 300 && !forward->pieces.failed;

@@ -1,4 +1,5 @@
 #include "destination/plant.h"
+#include "destination/header.h"
 
 #include <stdio.h>
 
@@ -36,17 +37,9 @@ static struct bytes splice(struct arena *arena, struct bytes whole, size_t start
 
 /* ---- reading a request ---- */
 
-struct bytes plant_header(const struct pair *headers, size_t count, struct bytes name)
-{
-    for (size_t i = 0; i < count; i++)
-        if (bytes_eq_nocase(headers[i].name, name))
-            return headers[i].value;
-    return BYTES_NONE;
-}
-
 enum body_kind plant_body_kind(const struct effect_request *request)
 {
-    struct bytes type = plant_header(request->headers, request->header_count, BYTES("Content-Type"));
+    struct bytes type = header_find(request->headers, request->header_count, BYTES("Content-Type"));
     struct bytes rest = type, media = bytes_trim(bytes_cut(&rest, ';'));
     if (bytes_eq_nocase(media, BYTES("application/x-www-form-urlencoded")))
         return BODY_FORM;
@@ -181,7 +174,7 @@ struct bytes plant_field(const struct effect_request *request, struct bytes path
     case BODY_OTHER:
         break;
     }
-    return plant_header(request->headers, request->header_count, path);
+    return header_find(request->headers, request->header_count, path);
 }
 
 struct bytes plant_domain(const struct destination *destination)
@@ -457,7 +450,7 @@ bool plant_is_there(const struct effect_request *request, const struct carrier *
 {
     struct bytes query = request->path;
     if (carrier->place == CARRIER_HEADER)
-        return bytes_eq(plant_header(request->headers, request->header_count, carrier->name), value);
+        return bytes_eq(header_find(request->headers, request->header_count, carrier->name), value);
     bytes_cut(&query, '?');
     if (carrier->place == CARRIER_QUERY)
         return bytes_eq(form_decode(form_value(query, carrier->name, arena), arena), value);
