@@ -106,6 +106,17 @@ bool call_param_id(struct call *call, size_t param, const char *prefix, int64_t 
 void call_write_id(struct json_out *out, const char *name, const char *prefix, int64_t id);
 void call_write_effect(struct json_out *out, const struct ledger_answer *answer); /* effect, intent, state */
 
+/* On the reader: the member `result` with these stored bytes, null when there are none. */
+CHECKED enum status call_write_result(struct call *call, struct store *store, int64_t body, struct json_out *out,
+                                      struct why *why);
+
+/* On the reader: a list begins; … and ends with where the next page is, `next` 0 when this is the last. */
+void call_open_list(struct json_out *out);
+void call_close_list(struct json_out *out, const char *prefix, int64_t next, int64_t limit);
+
+/* Answers with what was read; NOTHING becomes not_found with this sentence. */
+void call_reply_read(struct call *call, const char *nothing);
+
 /* ---- problem.c: RFC 9457 ---- */
 
 /* Sends the problem of that code. `detail` says what happened here; more members come from `extra` (may be NULL), which writes into the object. */

@@ -99,12 +99,7 @@ static struct effects_state *new_state(struct call *call)
 static void finish_read(struct call *call)
 {
     policy_free(((struct effects_state *)call->state)->policy);
-    if (call->read.status == NOTHING)
-        problem(call, "not_found", "There is no such effect.");
-    else if (call->read.status != OK)
-        problem_storage(call, call->read.status, &call->read.why);
-    else
-        call_reply(call, 200);
+    call_reply_read(call, "There is no such effect.");
 }
 
 static void begin_read(struct call *call, enum status (*read)(struct store *, struct engine_read *, struct why *))
@@ -117,13 +112,6 @@ static void begin_read(struct call *call, enum status (*read)(struct store *, st
 
 /* ---- one ---- */
 
-static enum status write_result(void *ctx, const void *row, struct why *why)
-{
-    (void)why;
-    json_raw(&((struct effects_state *)ctx)->out, ((const struct r_body_get *)row)->bytes);
-    return OK;
-}
-
 static enum status read_one(struct store *store, struct engine_read *read, struct why *why)
 {
     struct call *call = read->user;
@@ -132,13 +120,7 @@ static enum status read_one(struct store *store, struct engine_read *read, struc
     TRY(store_run(store, &EFFECT_GET, &get, 1, write_effect, state, NULL, why));
     if (state->count == 0)
         return NOTHING;
-    json_name(&state->out, "result");
-    struct q_body_get body = {state->result};
-    size_t before = call->out.len;
-    if (state->result != 0)
-        TRY(store_run(store, &BODY_GET, &body, 1, write_result, state, NULL, why));
-    if (call->out.len == before)
-        json_null(&state->out);
+    TRY(call_write_result(call, store, state->result, &state->out, why));
     json_close(&state->out, '}');
     return OK;
 }
@@ -162,18 +144,9 @@ static enum status read_list(struct store *store, struct engine_read *read, stru
     struct q_effect_list list = {
         call->space,     state->destination, state->state, state->step, state->after > 0 ? state->after : INT64_MAX,
         state->limit + 1};
-    json_open(out, '{');
-    json_name(out, "data");
-    json_open(out, '[');
+    call_open_list(out);
     TRY(store_run(store, &EFFECT_LIST, &list, 1, write_effect, state, NULL, why));
-    json_close(out, ']');
-    json_name(out, "page");
-    json_open(out, '{');
-    call_write_id(out, "next", "eff", state->count > state->limit ? state->last_id : 0);
-    json_name(out, "limit");
-    json_i64(out, state->limit);
-    json_close(out, '}');
-    json_close(out, '}');
+    call_close_list(out, "eff", state->count > state->limit ? state->last_id : 0, state->limit);
     return OK;
 }
 
