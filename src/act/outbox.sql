@@ -54,29 +54,15 @@ ORDER BY o.intent LIMIT :most
 
 -- Someone carries it out: it is looked at again when that must be over.
 -- query outbox_taken(intent i, due i, quiet i)
--- sqlite:
 UPDATE outbox SET due = :due, quiet = :quiet, tries = tries + 1 WHERE intent = :intent
--- postgres arrays:
-UPDATE outbox SET due = u.due, quiet = u.quiet, tries = tries + 1
-FROM unnest(:intent::bigint[], :due::bigint[], :quiet::bigint[]) AS u(intent, due, quiet) WHERE outbox.intent = u.intent
 
 -- What became of an attempt.
 -- query outbox_ended(intent i, step i, due i, quiet i, status i, note t)
--- sqlite:
 UPDATE outbox SET step = :step, due = :due, quiet = :quiet, status = :status, note = :note WHERE intent = :intent
--- postgres arrays:
-UPDATE outbox SET step = u.step, due = u.due, quiet = u.quiet, status = u.status, note = u.note
-FROM unnest(:intent::bigint[], :step::bigint[], :due::bigint[], :quiet::bigint[], :status::bigint[], :note::text[])
-  AS u(intent, step, due, quiet, status, note) WHERE outbox.intent = u.intent
 
 -- Where it stands on the ladder, when nothing was sent; unless somebody has changed the row since it was looked at.
 -- query outbox_stand(intent i, step i, due i, probes i, seen_due i)
--- sqlite:
 UPDATE outbox SET step = :step, due = :due, probes = :probes WHERE intent = :intent AND due = :seen_due
--- postgres arrays:
-UPDATE outbox SET step = u.step, due = u.due, probes = u.probes
-FROM unnest(:intent::bigint[], :step::bigint[], :due::bigint[], :probes::bigint[], :seen_due::bigint[]) AS u(intent, step, due, probes, seen_due)
-WHERE outbox.intent = u.intent AND outbox.due = u.seen_due
 
 -- Nobody can tell, and the destination has to be asked: from now on, and from the beginning.
 -- query outbox_ask(intent i, step i, due i)
