@@ -35,11 +35,11 @@ static void note(struct ledger *ledger, struct bytes space, int64_t intent, cons
 
 /* ---- birth and death ---- */
 
-enum status outbox_write(struct store *store, struct ledger *ledger, struct engine_command *command,
-                         const struct effect_order *order, struct why *why)
+enum status outbox_write(struct store *store, struct ledger *ledger, int64_t intent, const struct effect_order *order,
+                         struct why *why)
 {
     struct row_outbox row = order->row;
-    row.intent = command->answer.intent;
+    row.intent = intent;
     row.request = id_next(ledger->ids, ledger->now.wall_us);
     row.created = ledger->now.wall_us;
     if (row.due == 0)

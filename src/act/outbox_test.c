@@ -112,7 +112,7 @@ static enum status also_born(struct store *store, struct ledger *ledger, struct 
                                          .owner = BYTES("dana")},
                                  .record = BYTES("{}\n")};
     struct q_outbox_taken taken = {command->answer.intent, ledger->now.wall_us + WHEN_MINUTE, 77};
-    TRY(outbox_write(store, ledger, command, &order, why));
+    TRY(outbox_write(store, ledger, command->answer.intent, &order, why));
     return outbox_taken(store, ledger, BYTES("main"), &taken, why);
 }
 
@@ -137,7 +137,8 @@ static enum status wait(struct store *store, struct ledger *ledger, struct why *
 static enum status give_to_a_person(struct store *store, struct ledger *ledger, struct why *why)
 {
     struct q_outbox_stand stand = {at.effect.intent, STEP_PERSON, OUTBOX_NEVER, at.effect.probes + 1, at.effect.due};
-    struct exception_order order = {EXCEPTION_DEAD_LETTER, BYTES("main"), BYTES("bo"), BYTES("it is over"), at.effect.intent, 5};
+    struct exception_order order = {
+        EXCEPTION_DEAD_LETTER, BYTES("main"), BYTES("bo"), BYTES("it is over"), at.effect.intent, 0, 5};
     TRY(outbox_stand(store, ledger, &at.effect, &stand, &at.changed, why));
     return at.changed ? exception_raise(store, ledger, &order, why) : OK;
 }

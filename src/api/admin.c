@@ -36,38 +36,11 @@ void api_take_policy(struct api *api, struct policy *policy, int64_t version)
         people.due_us = policy->due_us;
     engine_set_people(api->engine, &people);
     act_set_policy(api->act, policy, version);
+    flow_set_policy(api->flow, policy, version);
     if (api->policy != NULL && api->policy != policy)
         policy_free(api->policy);
     api->policy = policy;
     api->policy_version = version;
-}
-
-struct take_policy {
-    struct arena *arena;
-    struct row_policy *ret;
-    bool found;
-};
-
-static enum status take_policy(void *ctx, const void *row, struct why *why)
-{
-    struct take_policy *take = ctx;
-    *take->ret = *(const struct row_policy *)row;
-    struct bytes *texts[] = {&take->ret->hash, &take->ret->text, &take->ret->actor};
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
-        *texts[i] = arena_dup(take->arena, *texts[i]);
-    take->found = true;
-    return take->arena->failed ? why_set(why, FULL, "no memory for the policy") : OK;
-}
-
-enum status policy_load(struct store *store, struct arena *arena, struct row_policy *ret_row, struct why *why)
-{
-    struct row_policy row = {0};
-    struct take_policy take = {arena, &row, false};
-    TRY(store_run(store, &POLICY_LATEST, NULL, 0, take_policy, &take, NULL, why));
-    if (!take.found)
-        return NOTHING;
-    *ret_row = row;
-    return OK;
 }
 
 static void add_stranded(void *ctx, struct bytes destination, int64_t effects)
@@ -637,6 +610,7 @@ static void refresh_done(struct engine_read *read)
 void api_refresh(void *arg)
 {
     struct api *api = arg;
+    flow_tick(api->flow);
     if (!engine_is_postgres(api->engine) || api->refreshing || atomic_load(&api->stopping))
         return;
     struct refresh *refresh = calloc(1, sizeof *refresh);

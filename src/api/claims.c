@@ -11,15 +11,17 @@
 
 struct claim_body {
     struct claim_naming naming;
+    struct answer_order answer;
     int64_t lease_ms, wait_ms;
     int on_unknown;
     bool two_phase;
+    struct bytes nonce;
 };
 
 enum { ON_UNKNOWN_UNSAID = -1 };
 
 static const struct json_field claim_fields[] = {
-    {"workflow", JSON_FIELD_TEXT, offsetof(struct claim_body, naming.workflow), true, 1, 128, NULL},
+    {"workflow", JSON_FIELD_TEXT, offsetof(struct claim_body, naming.workflow), false, 1, 128, NULL},
     {"key", JSON_FIELD_TEXT, offsetof(struct claim_body, naming.key), false, 1, KEY_SIZE_MAX, NULL},
     {"input", JSON_FIELD_VALUE, offsetof(struct claim_body, naming.input), false, 0, 0, NULL},
     {"lease_ms", JSON_FIELD_INT, offsetof(struct claim_body, lease_ms), false, 10, LEASE_MS_MAX, NULL},
@@ -27,34 +29,14 @@ static const struct json_field claim_fields[] = {
     {"keep", JSON_FIELD_TEXT, offsetof(struct claim_body, naming.keep), false, 2, 16, NULL},
     {"thread", JSON_FIELD_TEXT, offsetof(struct claim_body, naming.thread), false, 1, 256, NULL},
     {"action", JSON_FIELD_TEXT, offsetof(struct claim_body, naming.action), false, 1, 128, NULL},
+    {"event", JSON_FIELD_TEXT, offsetof(struct claim_body, answer.answer.event), false, 1, 64, NULL},
+    {"epoch", JSON_FIELD_INT, offsetof(struct claim_body, answer.answer.epoch), false, 0, INT64_MAX, NULL},
+    {"question", JSON_FIELD_TEXT, offsetof(struct claim_body, answer.answer.question), false, 1, 256, NULL},
     {"run", JSON_FIELD_TEXT, offsetof(struct claim_body, naming.run), false, 1, 256, NULL},
     {"two_phase", JSON_FIELD_BOOL, offsetof(struct claim_body, two_phase), false, 0, 0, NULL},
     {"on_unknown", JSON_FIELD_ENUM, offsetof(struct claim_body, on_unknown), false, 0, 0, on_unknown_names},
+    {"nonce", JSON_FIELD_TEXT, offsetof(struct claim_body, nonce), false, 8, 128, NULL},
 };
-
-/* PostgreSQL's text has no NUL, and a name with control characters cannot be read in a list. */
-static bool is_plain(struct bytes text)
-{
-    for (size_t i = 0; i < text.len; i++)
-        if ((unsigned char)text.at[i] < 0x20 || text.at[i] == 0x7f)
-            return false;
-    return true;
-}
-
-static bool check_names(struct call *call, const struct claim_naming *body)
-{
-    const struct {
-        const char *name;
-        struct bytes text;
-    } names[] = {{"workflow", body->workflow}, {"thread", body->thread}, {"action", body->action}, {"run", body->run}};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        if (is_plain(names[i].text))
-            continue;
-        problem_field(call, bytes_of(names[i].name), "%s must not contain control characters.", names[i].name);
-        return false;
-    }
-    return true;
-}
 
 /* RFC 7240: `Prefer: wait=10`, in seconds. */
 int64_t claims_preferred_wait_ms(struct call *call)
@@ -67,62 +49,6 @@ int64_t claims_preferred_wait_ms(struct call *call)
             return seconds > WAIT_MS_MAX / 1000 ? WAIT_MS_MAX : (int64_t)seconds * 1000;
     }
     return 0;
-}
-
-static bool choose_key(struct call *call, const struct claim_naming *body, const struct workflow_rules *rules,
-                       struct bytes *ret_key)
-{
-    struct why why;
-    struct bytes field = BYTES_NONE;
-    if (body->key.at != NULL) {
-        *ret_key = body->key;
-        if (key_check(body->key, &why) == OK)
-            return true;
-        problem_field(call, BYTES("key"), "%s", why.text);
-        return false;
-    }
-    if (rules->key == NULL) {
-        problem(call, "key_required", "The workflow \"%.*s\" has no key template, and the claim brings no key.",
-                BYTES_ARG(body->workflow));
-        return false;
-    }
-    if (body->input == NULL) {
-        problem(call, "key_required", "The key of \"%.*s\" is made from the input, and the claim brings none.",
-                BYTES_ARG(body->workflow));
-        return false;
-    }
-    struct env *env = engine_env(call->api->engine);
-    if (key_template_fill(rules->key, body->input, env->wall_us(env), call->request->arena, ret_key, &field, &why) == OK)
-        return true;
-    struct bytes path = arena_printf(call->request->arena, "input%s%.*s", field.len > 0 ? "." : "", BYTES_ARG(field));
-    problem_field(call, path.at != NULL ? path : BYTES("input"), "%s", why.text);
-    return false;
-}
-
-static bool choose_keep(struct call *call, const struct claim_naming *body, const struct workflow_rules *rules,
-                        int64_t *ret_keep_us)
-{
-    *ret_keep_us = rules->keep_us;
-    if (body->keep.at == NULL)
-        return true;
-    int64_t keep_us;
-    if (when_parse_duration(body->keep, &keep_us) && keep_us >= WHEN_SECOND && keep_us <= 400 * WHEN_DAY) {
-        *ret_keep_us = keep_us;
-        return true;
-    }
-    problem_field(call, BYTES("keep"), "keep has to be a duration from 1s to 400d, such as \"30d\".");
-    return false;
-}
-
-static bool make_fingerprint(struct call *call, const struct claim_naming *body, const struct workflow_rules *rules,
-                             struct fingerprint *ret_fingerprint)
-{
-    struct fingerprint_options options = {engine_pepper(call->api->engine), rules->ignore, rules->ignore_count};
-    struct why why;
-    if (fingerprint_make(body->input, &options, call->request->arena, ret_fingerprint, &why) == OK)
-        return true;
-    problem_field(call, BYTES("input"), "%s", why.text);
-    return false;
 }
 
 static void write_differs(struct call *call, struct json_out *out)
@@ -154,16 +80,25 @@ static void write_refused(struct call *call, struct json_out *out)
     json_time(out, call->command.answer.settled_us);
 }
 
+/* The intent, or the other one that it has to wait for. */
+static void write_intent_or_other(struct call *call, struct json_out *out)
+{
+    bool other = call->command.answer.other;
+    call_write_id(out, "intent", "int", other ? 0 : call->command.answer.intent);
+    if (other)
+        call_write_id(out, "waits_for", "int", call->command.answer.intent);
+}
+
 static void write_unknown(struct call *call, struct json_out *out)
 {
-    write_intent(call, out);
+    write_intent_or_other(call, out);
     json_name(out, "fence");
     json_i64(out, call->command.answer.fence);
 }
 
 static void write_wait(struct call *call, struct json_out *out)
 {
-    write_intent(call, out);
+    write_intent_or_other(call, out);
     json_name(out, "retry_after_ms");
     json_i64(out, *(int64_t *)call->state);
 }
@@ -199,6 +134,10 @@ static void answer_proceed(struct call *call)
     json_i64(&out, answer->fence);
     json_name(&out, "lease_until");
     json_time(&out, answer->lease_until_us);
+    json_name(&out, "lease_ms");
+    json_i64(&out, answer->lease_left_us / WHEN_MS);
+    json_name(&out, "two_phase");
+    json_bool(&out, answer->two_phase);
     json_name(&out, "downstream_key");
     json_cstr(&out, answer->downstream);
     if (answer->may_have_happened) {
@@ -207,6 +146,8 @@ static void answer_proceed(struct call *call)
     }
     write_shadow(answer, &out);
     json_close(&out, '}');
+    if (answer->again)
+        call_header(call, "Idempotent-Replayed", BYTES("true"));
     call_reply(call, 201);
 }
 
@@ -232,13 +173,29 @@ static void answer_replay(struct call *call)
 
 static void answer_in_progress(struct call *call)
 {
-    int64_t left_ms = call->command.answer.retry_after_us / 1000 + 1;
+    int64_t left_ms = call->command.answer.lease_left_us / 1000 + 1;
     int64_t after_ms = left_ms < 1 ? 1 : left_ms > RETRY_AFTER_MS ? RETRY_AFTER_MS : left_ms;
     call_headerf(call, "Retry-After", "%lld", (long long)((after_ms + 999) / 1000));
     call_headerf(call, "retry-after-ms", "%lld", (long long)after_ms);
     call->state = &after_ms;
-    problem_with(call, "in_progress", write_wait, "Another caller holds it; its lease ends in %lld ms at the latest.",
-                 (long long)left_ms);
+    if (call->command.answer.other)
+        problem_with(call, "in_progress", write_wait, "The answer to another question of this conversation is not settled yet.");
+    else if (call->command.answer.state == STATE_PENDING)
+        problem_with(call, "in_progress", write_wait, "It is queued: semel will deliver it.");
+    else
+        problem_with(call, "in_progress", write_wait, "Another caller holds it; its lease ends in %lld ms at the latest.",
+                     (long long)left_ms);
+}
+
+static void answer_unknown(struct call *call)
+{
+    if (call->command.answer.other)
+        problem_with(
+            call, "outcome_unknown", write_unknown,
+            "Nobody can tell whether another question of this conversation was answered. Answers wait until a person has "
+            "said so (semel exceptions resolve); with on_unknown: skip for the workflow answers they do not.");
+    else
+        problem_with(call, "outcome_unknown", write_unknown, "The last holder stopped after it may have acted.");
 }
 
 void claims_answer(struct call *call)
@@ -259,7 +216,7 @@ void claims_answer(struct call *call)
         answer_in_progress(call);
         return;
     case VERDICT_OUTCOME_UNKNOWN:
-        problem_with(call, "outcome_unknown", write_unknown, "The last holder stopped after it may have acted.");
+        answer_unknown(call);
         return;
     case VERDICT_KEY_REUSED:
         problem_with(call, "key_reused", write_reused, "It was claimed before with another input (%zu field%s differ%s).",
@@ -283,37 +240,73 @@ void claims_answer(struct call *call)
 
 bool claims_name(struct call *call, const struct claim_naming *naming, struct ledger_command *ret)
 {
-    const struct workflow_rules *rules = policy_workflow(call->api->policy, naming->workflow);
-    ledger_claim_rules(ret, rules);
-    if (!check_names(call, naming) || !choose_key(call, naming, rules, &ret->key) ||
-        !choose_keep(call, naming, rules, &ret->keep_us) || !make_fingerprint(call, naming, rules, &ret->fingerprint))
+    struct env *env = engine_env(call->api->engine);
+    const struct naming_rules rules = {policy_workflow(call->api->policy, naming->workflow), call->space,
+                                       engine_pepper(call->api->engine), env->wall_us(env)};
+    struct bytes field = BYTES_NONE;
+    struct why why;
+    enum status status = ledger_name(naming, &rules, call->request->arena, ret, &field, &why);
+    if (status == NOTHING)
+        problem(call, "key_required", "%s", why.text);
+    else if (status != OK)
+        problem_field(call, field, "%s", why.text);
+    if (status != OK)
         return false;
-    ret->space = call->space;
     ret->actor = call->actor;
     ret->policy = call->api->policy_version;
-    ret->workflow = naming->workflow;
-    ret->run = naming->run;
-    ret->thread = naming->thread;
-    ret->action = naming->action;
-    ledger_key_hash(engine_pepper(call->api->engine), ret->space, ret->workflow, ret->key, ret->h);
     return true;
+}
+
+/* Without two phases the claim counts as sent, and what may have happened is given out to nobody again. */
+static bool take_nonce(struct call *call, struct bytes nonce, struct ledger_command *claim)
+{
+    if (nonce.at == NULL)
+        return true;
+    if (!claim->two_phase) {
+        problem_field(call, BYTES("nonce"),
+                      "nonce goes together with two_phase: a claim without it counts as sent from the start.");
+        return false;
+    }
+    char *hash = arena_alloc(call->request->arena, NONCE_HASH_SIZE);
+    ASSERT(hash != NULL);
+    ledger_nonce_hash(engine_pepper(call->api->engine), nonce, (uint8_t *)hash);
+    claim->nonce = (struct bytes){hash, NONCE_HASH_SIZE};
+    return true;
+}
+
+static void claim_named(struct call *call)
+{
+    const struct claim_body *body = call->state;
+    struct ledger_command *claim = &call->command.ledger;
+    if (body->naming.workflow.at == NULL) {
+        problem_field(call, BYTES("workflow"), "\"workflow\" is missing; send a string of 1 to 128 characters.");
+        return;
+    }
+    if (!claims_name(call, &body->naming, claim))
+        return;
+    claim->op = OP_CLAIM;
+    claim->in_turn = body->answer.named;
+    if (body->lease_ms >= 0)
+        claim->lease_us = body->lease_ms * WHEN_MS;
+    if (body->on_unknown != ON_UNKNOWN_UNSAID)
+        claim->on_unknown = (enum on_unknown)body->on_unknown;
+    claim->two_phase = claim->two_phase || body->two_phase;
+    if (!take_nonce(call, body->nonce, claim))
+        return;
+    call->command.wait_us = (body->wait_ms >= 0 ? body->wait_ms : claims_preferred_wait_ms(call)) * WHEN_MS;
+    call_submit(call, claims_answer);
 }
 
 void claims_create(struct call *call)
 {
-    struct claim_body body = {.lease_ms = -1, .wait_ms = -1, .on_unknown = ON_UNKNOWN_UNSAID};
-    struct ledger_command *claim = &call->command.ledger;
-    if (!call_body(call, claim_fields, sizeof claim_fields / sizeof *claim_fields, &body) ||
-        !claims_name(call, &body.naming, claim))
-        return;
-    claim->op = OP_CLAIM;
-    if (body.lease_ms >= 0)
-        claim->lease_us = body.lease_ms * WHEN_MS;
-    if (body.on_unknown != ON_UNKNOWN_UNSAID)
-        claim->on_unknown = (enum on_unknown)body.on_unknown;
-    claim->two_phase = claim->two_phase || body.two_phase;
-    call->command.wait_us = (body.wait_ms >= 0 ? body.wait_ms : claims_preferred_wait_ms(call)) * WHEN_MS;
-    call_submit(call, claims_answer);
+    struct claim_body *body = arena_zalloc(call->request->arena, 1, sizeof *body);
+    ASSERT(body != NULL);
+    body->lease_ms = body->wait_ms = -1;
+    body->on_unknown = ON_UNKNOWN_UNSAID;
+    body->answer = (struct answer_order){.answer.epoch = EPOCH_UNSAID, .naming = &body->naming};
+    call->state = body;
+    if (call_body(call, claim_fields, sizeof claim_fields / sizeof *claim_fields, body))
+        answers_name(call, &body->answer, claim_named);
 }
 
 /* ---- what a holder says ---- */
@@ -353,6 +346,11 @@ static void answer_done(struct call *call)
     json_i64(&out, answer->fence);
     json_name(&out, "lease_until");
     json_time(&out, answer->lease_until_us);
+    json_name(&out, "lease_ms");
+    if (answer->lease_left_us > 0)
+        json_i64(&out, answer->lease_left_us / WHEN_MS);
+    else
+        json_null(&out);
     json_name(&out, "settled_at");
     json_time(&out, answer->settled_us);
     write_shadow(answer, &out);

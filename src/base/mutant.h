@@ -8,6 +8,8 @@
 /* name, the rule it breaks */
 #define MUTANTS(X)                                                                        \
     X(NO_FENCE, "a stale holder is listened to")                                          \
+    X(ANY_NONCE, "a claim that is held is given to whoever brings any nonce")             \
+    X(OLD_NONCE, "a claim is given out again with its nonce after it moved")              \
     X(ACK_EARLY, "answers go out before the commit")                                      \
     X(NO_SENT, "a lapse after sent is treated like one before it")                        \
     X(RETRY_AMBIGUOUS, "what may have happened is given out again without being told to") \

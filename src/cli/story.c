@@ -53,6 +53,7 @@ static const struct {
 static const struct {
     const char *kind, *one, *many, *would;
 } duplicates[] = {
+    {"proceed", "the same claim was sent again and given the same answer", "times the same claim was sent again and given the same answer", "would have been given the same answer"},
     {"replay", "a duplicate was given the result", "duplicates were given the result", "would have been given the result"},
     {"in_progress", "a duplicate was told that it is in progress", "duplicates were told that it is in progress", "would have been told to wait"},
     {"outcome_unknown", "a duplicate was told that the outcome is unknown", "duplicates were told that the outcome is unknown", "would have been stopped: outcome unknown"},
@@ -95,6 +96,8 @@ static bool tell_duplicate(struct bytes kind, struct bytes reason, int64_t count
             continue;
         if (bytes_is(reason, "shadow"))
             buf_printf(out, "shadow mode let %lld through that %s", (long long)count, duplicates[i].would);
+        else if (bytes_is(reason, "another_question"))
+            buf_add_cstr(out, "an answer to another question of the conversation was told to wait for this one");
         else if (count > 1)
             buf_printf(out, "%lld %s", (long long)count, duplicates[i].many);
         else

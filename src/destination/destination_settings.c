@@ -1,70 +1,11 @@
 #include "destination/destination_settings.h"
 
-#include <stdlib.h>
-
 #include "base/when.h"
 
 const char *const on_4xx_names[] = {"release", "replay", NULL};
-static const char *const evidence_names[] = {"S", "D", "I", "2", "M", NULL};
 static const char *const carrier_place_names[] = {"nowhere", "header", "json", "form", "query", "natural", NULL};
 
 /* ---- forms ---- */
-
-/* Takes the number off the front. */
-static bool take_number(struct bytes *rest, int64_t max, int64_t *ret_n)
-{
-    size_t len = 0;
-    uint64_t n;
-    while (len < rest->len && rest->at[len] >= '0' && rest->at[len] <= '9')
-        len++;
-    if (len == 0 || !bytes_to_u64((struct bytes){rest->at, len}, &n) || n > (uint64_t)max)
-        return false;
-    *rest = bytes_from(*rest, len);
-    *ret_n = (int64_t)n;
-    return true;
-}
-
-bool parse_status_range(struct bytes text, int *ret_min, int *ret_max)
-{
-    int64_t min, max;
-    if (text.len == 3 && text.at[0] >= '1' && text.at[0] <= '9' && text.at[1] == 'x' && text.at[2] == 'x') {
-        *ret_min = (text.at[0] - '0') * 100;
-        *ret_max = *ret_min + 99;
-        return true;
-    }
-    if (!take_number(&text, 999, &min))
-        return false;
-    max = min;
-    if (text.len > 0 && text.at[0] == '-') {
-        text = bytes_from(text, 1);
-        if (!take_number(&text, 999, &max))
-            return false;
-    }
-    if (text.len > 0 || max < min)
-        return false;
-    *ret_min = (int)min;
-    *ret_max = (int)max;
-    return true;
-}
-
-bool parse_rate(struct bytes text, int64_t *ret_calls, int64_t *ret_per_us)
-{
-    int64_t calls, per_us;
-    if (!take_number(&text, 1000000, &calls) || calls == 0 || text.len < 2 || text.at[0] != '/')
-        return false;
-    text = bytes_from(text, 1);
-    if (bytes_is(text, "s"))
-        per_us = WHEN_SECOND;
-    else if (bytes_is(text, "m"))
-        per_us = WHEN_MINUTE;
-    else if (bytes_is(text, "h"))
-        per_us = WHEN_HOUR;
-    else if (!when_parse_duration(text, &per_us) || per_us < WHEN_MS || per_us > WHEN_DAY)
-        return false;
-    *ret_calls = calls;
-    *ret_per_us = per_us;
-    return true;
-}
 
 bool parse_window(struct bytes text, int64_t *ret_us)
 {
@@ -76,45 +17,21 @@ bool parse_window(struct bytes text, int64_t *ret_us)
     return true;
 }
 
-bool parse_size(struct bytes text, int64_t *ret_bytes)
+bool parse_price(struct bytes text, int64_t *ret_micro)
 {
-    int64_t n;
-    if (!take_number(&text, DESTINATION_BODY_MAX, &n))
+    struct bytes decimals = text, units = bytes_cut(&decimals, '.');
+    bool pointed = units.len < text.len;
+    int64_t micro = 0, unit = 100000;
+    uint64_t whole;
+    if (!bytes_to_u64(units, &whole) || whole > 1000000 || (pointed && decimals.len == 0) || decimals.len > 6)
         return false;
-    if (bytes_is(text, "KiB"))
-        n *= 1024;
-    else if (bytes_is(text, "MiB"))
-        n *= 1024 * 1024;
-    else if (text.len > 0)
-        return false;
-    if (n < 1024 || n > DESTINATION_BODY_MAX)
-        return false;
-    *ret_bytes = n;
+    for (size_t i = 0; pointed && i < decimals.len; i++, unit /= 10) {
+        if (decimals.at[i] < '0' || decimals.at[i] > '9')
+            return false;
+        micro += (decimals.at[i] - '0') * unit;
+    }
+    *ret_micro = (int64_t)whole * 1000000 + micro;
     return true;
-}
-
-static bool is_status_range(struct bytes text)
-{
-    int min, max;
-    return parse_status_range(text, &min, &max);
-}
-
-static void explain_status_range(struct bytes text, struct why *ret)
-{
-    struct bytes shown = yaml_clip(text);
-    why_set(ret, INVALID, "a status is a number, a class or a range, such as 404, 5xx or 500-504, not '%.*s'", BYTES_ARG(shown));
-}
-
-static bool is_rate(struct bytes text)
-{
-    int64_t calls, per_us;
-    return parse_rate(text, &calls, &per_us);
-}
-
-static void explain_rate(struct bytes text, struct why *ret)
-{
-    struct bytes shown = yaml_clip(text);
-    why_set(ret, INVALID, "rate is calls per time, such as 10/s, 100/10s or 60/m, not '%.*s'", BYTES_ARG(shown));
 }
 
 static bool is_window(struct bytes text)
@@ -129,30 +46,17 @@ static void explain_window(struct bytes text, struct why *ret)
     why_set(ret, INVALID, "window is 1m to 400d, such as 24h, or 'always' for an upsert, not '%.*s'", BYTES_ARG(shown));
 }
 
-static bool is_size(struct bytes text)
+static bool is_price(struct bytes text)
 {
-    int64_t bytes;
-    return parse_size(text, &bytes);
+    int64_t micro;
+    return parse_price(text, &micro);
 }
 
-static void explain_size(struct bytes text, struct why *ret)
+static void explain_price(struct bytes text, struct why *ret)
 {
     struct bytes shown = yaml_clip(text);
-    why_set(ret, INVALID, "a size is 1KiB to 64MiB, such as 256KiB, not '%.*s'", BYTES_ARG(shown));
-}
-
-static bool is_host_char(char c)
-{
-    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '.' || c == '-' || c == '_' ||
-           c == '[' || c == ']' || c == ':';
-}
-
-static bool is_host(struct bytes text)
-{
-    for (size_t i = 0; i < text.len; i++)
-        if (!is_host_char(text.at[i]))
-            return false;
-    return text.len >= 1 && text.len <= 255;
+    why_set(ret, INVALID, "a price is a number with at most six decimals, for a million tokens, such as 2.50, not '%.*s'",
+            BYTES_ARG(shown));
 }
 
 static void explain_host(struct bytes text, struct why *ret)
@@ -162,85 +66,8 @@ static void explain_host(struct bytes text, struct why *ret)
             BYTES_ARG(shown));
 }
 
-/* http:// or https://, a host, perhaps a port and a path; no user, query or fragment. */
-static bool is_url(struct bytes text)
-{
-    struct bytes rest;
-    if (bytes_starts(text, BYTES("https://")))
-        rest = bytes_from(text, 8);
-    else if (bytes_starts(text, BYTES("http://")))
-        rest = bytes_from(text, 7);
-    else
-        return false;
-    struct bytes path = rest, host = bytes_cut(&path, '/');
-    if (!is_host(host))
-        return false;
-    for (size_t i = 0; i < path.len; i++)
-        if ((unsigned char)path.at[i] <= 0x20 || (unsigned char)path.at[i] >= 0x7F || strchr("?#@\\", path.at[i]) != NULL)
-            return false;
-    return host.at[0] != ':' && text.len <= 1024 && memmem(path.at, path.len, "..", 2) == NULL;
-}
-
-static void explain_url(struct bytes text, struct why *ret)
-{
-    (void)text; /* it may hold a password */
-    why_set(ret, INVALID, "url wants a base URL such as https://example.com/api: without user, query, fragment or spaces");
-}
-
-static bool is_secret(struct bytes text)
-{
-    struct secret_reference reference;
-    return secret_reference_parse(text, &reference, NULL) == OK;
-}
-
-static void explain_secret(struct bytes text, struct why *ret)
-{
-    struct secret_reference reference;
-    enum status status = secret_reference_parse(text, &reference, ret);
-    ASSERT(status == INVALID);
-}
-
-static bool is_token(struct bytes text)
-{
-    for (size_t i = 0; i < text.len; i++) {
-        char c = text.at[i];
-        bool letter = (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
-        if (!letter && (c == '\0' || strchr("!#$%&'*+-.^_`|~", c) == NULL))
-            return false;
-    }
-    return text.len >= 1 && text.len <= 128;
-}
-
-static void explain_token(struct bytes text, struct why *ret)
-{
-    struct bytes shown = yaml_clip(text);
-    why_set(ret, INVALID, "the name of a header is letters, digits and '-', such as Idempotency-Key, not '%.*s'",
-            BYTES_ARG(shown));
-}
-
-/* One printable line. */
-static bool is_line(struct bytes text)
-{
-    for (size_t i = 0; i < text.len; i++)
-        if ((unsigned char)text.at[i] < 0x20 || text.at[i] == 0x7F)
-            return false;
-    return text.len >= 1 && text.len <= 512;
-}
-
-static void explain_line(struct bytes text, struct why *ret)
-{
-    (void)text;
-    why_set(ret, INVALID, "this wants one line of at most 512 printable characters");
-}
-
-static const struct setting_form status_form = {"a status", "status", is_status_range, explain_status_range},
-                                 rate_form = {"a rate", "rate", is_rate, explain_rate},
-                                 window_form = {"a duration or always", "duration", is_window, explain_window},
-                                 size_form = {"a size", "size", is_size, explain_size},
-                                 url_form = {"a URL", "URL", is_url, explain_url},
-                                 secret_form = {"a reference", "env:, file: or secret:", is_secret, explain_secret},
-                                 header_form = {"a header name", "header", is_token, explain_token},
-                                 line_form = {"a line of text", "text", is_line, explain_line},
+static const struct setting_form window_form = {"a duration or always", "duration", is_window, explain_window},
+                                 price_form = {"a price", "price", is_price, explain_price},
                                  host_form = {"a host", "host", is_host, explain_host};
 
 /* ---- tables of facts ---- */
@@ -251,17 +78,6 @@ enum { BOTH = FACT_FILE | FACT_POLICY };
     {                                                                                                                       \
         .name = (row_name), .kind = (row_kind), .places = BOTH, .example = (row_example), .help = (row_help), ##__VA_ARGS__ \
     }
-
-#define FILE_ROW(row_name, row_kind, row_names, row_example, row_help)                                               \
-    {                                                                                                                \
-        .name = (row_name), .kind = (row_kind), .places = FACT_FILE, .names = (row_names), .example = (row_example), \
-        .help = (row_help)                                                                                           \
-    }
-
-#define FACT_HEAD                                                                                              \
-    [FACT_EVIDENCE] = FILE_ROW("evidence", SETTING_CHOICE, evidence_names, "D", "Where the fact comes from."), \
-    [FACT_VERIFIED] = FILE_ROW("verified", SETTING_SWITCH, NULL, "true", "Whether it may be relied on."),      \
-    [FACT_NOTE] = ROW("note", SETTING_TEXT, "\"documentation of 2026\"", "What was found, in words.")
 
 static const struct setting url_rows[] = {
     FACT_HEAD,
@@ -329,6 +145,29 @@ static const struct setting probe_rows[] = {
     [PROBE_TRIES] = ROW("tries", SETTING_INTEGER, "3", "How often to ask.", .min = 1, .max = 100),
 };
 
+static const struct setting memo_end_rows[] = {
+    [MEMO_END_DATA] = ROW("data", SETTING_FORM, "\"[DONE]\"", "The data of the event that ends it.", .form = &line_form),
+    [MEMO_END_FIELD] = ROW("field", SETTING_TEXT, "type", "A field that such an event has."),
+    [MEMO_END_VALUES] =
+        ROW("values", SETTING_LIST, "[message_stop]", "What that field may say.", .item = "a value, such as message_stop"),
+};
+
+static const struct setting memo_rows[] = {
+    FACT_HEAD,
+    [MEMO_ENDS] = ROW("ends", SETTING_GROUPS, "[{data: \"[DONE]\"}]", "What ends a stream of events whole."),
+    [MEMO_MODEL] = ROW("model", SETTING_TEXT, "model", "Where the request names the model; else in its path."),
+    [MEMO_INPUT] =
+        ROW("input", SETTING_LIST, "[usage.prompt_tokens]", "Where an answer counts the tokens that went in.", .item = "a path"),
+    [MEMO_OUTPUT] =
+        ROW("output", SETTING_LIST, "[usage.completion_tokens]", "Where it counts those that came out.", .item = "a path"),
+    [MEMO_VARY] = ROW("vary", SETTING_LIST, "[OpenAI-Project]", "Headers that change the answer.", .item = "a header"),
+};
+
+static const struct setting price_rows[] = {
+    [PRICE_INPUT] = ROW("input", SETTING_FORM, "2.50", "For a million tokens that go in.", .form = &price_form),
+    [PRICE_OUTPUT] = ROW("output", SETTING_FORM, "10", "For a million tokens that come out.", .form = &price_form),
+};
+
 static const struct setting call_rows[] = {
     FACT_HEAD,
     [CALL_NAME] = ROW("name", SETTING_FORM, "send", "What it is called.", .form = &header_form),
@@ -351,6 +190,7 @@ static const struct setting call_rows[] = {
     [CALL_MARKERS] = ROW("markers", SETTING_GROUPS, "[{in: json, name: metadata.semel_key}]", "Where a probe can find our key."),
     [CALL_PROBES] = ROW("probes", SETTING_GROUPS, "[{method: GET, path: /messages}]", "How to ask whether it happened."),
     [CALL_ON_4XX] = ROW("on_4xx", SETTING_CHOICE, "replay", "Whether a refusal is remembered.", .names = on_4xx_names),
+    [CALL_MEMO] = ROW("memo", SETTING_GROUP, "{ends: [{data: \"[DONE]\"}]}", "It is a model call: /llm/… remembers its answer."),
 };
 
 static const struct setting file_rows[] = {
@@ -372,7 +212,8 @@ static const struct setting file_rows[] = {
 
 const struct setting_table url_table = TABLE(url_rows), rate_table = TABLE(rate_rows), window_table = TABLE(window_rows),
                            auth_table = TABLE(auth_rows), carrier_table = TABLE(carrier_rows),
-                           outcome_table = TABLE(outcome_rows), probe_table = TABLE(probe_rows), call_table = TABLE(call_rows),
+                           outcome_table = TABLE(outcome_rows), probe_table = TABLE(probe_rows), memo_table = TABLE(memo_rows),
+                           memo_end_table = TABLE(memo_end_rows), price_table = TABLE(price_rows), call_table = TABLE(call_rows),
                            file_table = TABLE(file_rows);
 
 /* ---- the settings of a destination ---- */
@@ -443,6 +284,14 @@ const struct setting destination_settings[] = {
             "Equal calls without a key within this time are the same call; 0s: they are not.", .min = 0, .max = 30 * WHEN_DAY),
     [DEST_KEEP] = SET("keep", SETTING_DURATION, ANY, "30d", "30d", "How long a result is kept after it is final.",
                       .min = WHEN_MINUTE, .max = 400 * WHEN_DAY),
+    [DEST_MEMO] = SET("memo", SETTING_DURATION, HTTP, "0s", "10m",
+                      "Equal model calls outside a run are the same call for so long; 0s: only retries are.", .min = 0,
+                      .max = 30 * WHEN_DAY),
+    [DEST_IGNORE] =
+        SET("ignore", SETTING_LIST, HTTP, NULL, "[user, metadata.trace_id]",
+            "Fields of a model call that may differ between equal ones.", .item = "a path, such as metadata.trace_id"),
+    [DEST_PRICES] = SET("prices", SETTING_GROUP, HTTP, NULL, "{my-model: {input: 2.50, output: 10}}",
+                        "What a million tokens of a model cost, in your currency; without it no money is counted."),
     [DEST_OWNER] = SET("owner", SETTING_FORM, ANY, NULL, "dana", "Who gets its exceptions.", .form = &line_form),
     [DEST_CAPABILITY] = SET("capability", SETTING_CHOICE, ANY, NULL, "idempotent",
                             "What it can do: nothing, take our key, or be asked afterwards.", .names = capability_names),

@@ -4,13 +4,9 @@
 #ifndef SEMEL_DESTINATION_DESTINATION_SETTINGS_H
 #define SEMEL_DESTINATION_DESTINATION_SETTINGS_H
 
+#include "base/facts.h"
+#include "base/forms.h"
 #include "destination/destination_read.h"
-
-/* Where facts stand: in a provider file they need evidence, in the policy they are the user's word. */
-enum fact_place { FACT_FILE = 1, FACT_POLICY = 2 };
-
-/* Every table of facts begins with these. */
-enum { FACT_EVIDENCE, FACT_VERIFIED, FACT_NOTE, FACT_ROWS };
 
 enum { VALUE_IS = FACT_ROWS, VALUE_BURST, VALUE_COUNT };
 enum { AUTH_IS = FACT_ROWS, AUTH_HEADER_NAME, AUTH_PREFIX, AUTH_USER, AUTH_COUNT };
@@ -41,6 +37,9 @@ enum {
     PROBE_TRIES,
     PROBE_COUNT
 };
+enum { MEMO_END_DATA, MEMO_END_FIELD, MEMO_END_VALUES, MEMO_END_COUNT };
+enum { MEMO_ENDS = FACT_ROWS, MEMO_MODEL, MEMO_INPUT, MEMO_OUTPUT, MEMO_VARY, MEMO_COUNT };
+enum { PRICE_INPUT, PRICE_OUTPUT, PRICE_COUNT };
 enum {
     CALL_NAME = FACT_ROWS,
     CALL_METHODS,
@@ -53,6 +52,7 @@ enum {
     CALL_MARKERS,
     CALL_PROBES,
     CALL_ON_4XX,
+    CALL_MEMO,
     CALL_COUNT
 };
 enum { FILE_TITLE, FILE_ABOUT, FILE_KIND, FILE_URL, FILE_AUTH, FILE_RATE, FILE_SETTINGS, FILE_CALLS, FILE_COUNT };
@@ -84,6 +84,9 @@ enum {
     DEST_TIME,
     DEST_REPEAT_WINDOW,
     DEST_KEEP,
+    DEST_MEMO,
+    DEST_IGNORE,
+    DEST_PRICES,
     DEST_OWNER,
     DEST_CAPABILITY,
     DEST_KEY_HEADER,
@@ -104,12 +107,11 @@ enum {
 };
 
 extern const struct setting_table url_table, rate_table, window_table, auth_table, carrier_table, outcome_table, probe_table,
-    call_table, file_table, destination_table;
+    memo_table, memo_end_table, price_table, call_table, file_table, destination_table;
 
-bool parse_status_range(struct bytes text, int *ret_min, int *ret_max);      /* "200", "2xx", "400-499" */
-bool parse_rate(struct bytes text, int64_t *ret_calls, int64_t *ret_per_us); /* "10/s", "100/10s", "60/m" */
-bool parse_window(struct bytes text, int64_t *ret_us);                       /* a duration, or "always" */
-bool parse_size(struct bytes text, int64_t *ret_bytes);                      /* "64KiB", "1MiB", "4096" */
+bool parse_window(struct bytes text, int64_t *ret_us); /* a duration, or "always" */
+
+bool parse_price(struct bytes text, int64_t *ret_micro); /* "2.50": at most six decimals */
 
 /* One call of a provider file or of the policy. `fact` is told of each fact. */
 struct call_source {

@@ -1,7 +1,9 @@
 #include "destination/plant.h"
-#include "destination/header.h"
 
 #include <stdio.h>
+
+#include "base/percent.h"
+#include "destination/header.h"
 
 /* Attachments in base 64 make long texts; a body is bounded as a whole. */
 static const struct json_limits body_limits = {64, 200000, DESTINATION_BODY_MAX};
@@ -98,6 +100,29 @@ const struct json *plant_find(const struct json *json, struct bytes path)
     return json;
 }
 
+bool plant_any(const struct json *json, struct bytes path, const struct bytes *values, size_t value_count)
+{
+    const char *all = memmem(path.at, path.len, "[*]", 3);
+    if (all != NULL) {
+        struct bytes before = {path.at, (size_t)(all - path.at)}, behind = bytes_from(path, before.len + 3);
+        const struct json *list = plant_find(json, before);
+        if (behind.len > 0 && behind.at[0] == '.')
+            behind = bytes_from(behind, 1);
+        for (uint32_t i = 0; list != NULL && list->type == JSON_ARRAY && i < list->count; i++)
+            if (plant_any(&list->items[i], behind, values, value_count))
+                return true;
+        return false;
+    }
+    const struct json *found = plant_find(json, path);
+    if (value_count == 0)
+        return found != NULL;
+    struct bytes text = plant_scalar(found);
+    for (size_t i = 0; text.at != NULL && i < value_count; i++)
+        if (bytes_eq(values[i], text))
+            return true;
+    return false;
+}
+
 static int hex_digit(char c)
 {
     if (c >= '0' && c <= '9')
@@ -120,29 +145,6 @@ static struct bytes form_decode(struct bytes text, struct arena *arena)
             i += 2;
         }
         out[len++] = c;
-    }
-    out[len] = '\0';
-    return (struct bytes){out, len};
-}
-
-struct bytes plant_percent(struct bytes text, struct arena *arena)
-{
-    static const char digits[] = "0123456789ABCDEF";
-    char *out = arena_alloc(arena, 3 * text.len + 1);
-    size_t len = 0;
-    if (out == NULL)
-        return BYTES_NONE;
-    for (size_t i = 0; i < text.len; i++) {
-        unsigned char c = (unsigned char)text.at[i];
-        bool plain = (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.' ||
-                     c == '_' || c == '~';
-        if (plain) {
-            out[len++] = (char)c;
-            continue;
-        }
-        out[len++] = '%';
-        out[len++] = digits[c >> 4];
-        out[len++] = digits[c & 15];
     }
     out[len] = '\0';
     return (struct bytes){out, len};
@@ -267,7 +269,7 @@ static struct bytes json_unquote(struct bytes value, struct arena *arena)
 /* `list` with the field replaced, or added behind the others. A second field of the name goes: nobody knows which one counts. */
 static struct bytes put_pair(struct bytes list, struct bytes name, struct bytes value, bool always, struct arena *arena)
 {
-    struct bytes parts[] = {plant_percent(name, arena), BYTES("="), plant_percent(value, arena)};
+    struct bytes parts[] = {percent_encode(name, arena), BYTES("="), percent_encode(value, arena)};
     struct bytes pair = join(arena, parts, 3);
     struct buf out;
     bool put = false;

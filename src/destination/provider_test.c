@@ -33,10 +33,11 @@ static void put_back(struct shelf *shelf)
 
 TEST(every_provider_file_is_right_and_every_fact_has_its_evidence)
 {
-    static const char *const wanted[] = {"anthropic",  "brevo",    "command", "discord",       "http",     "hubspot",
-                                         "mailgun",    "nylas",    "openai",  "pipedrive",     "postmark", "resend",
-                                         "salesforce", "sendgrid", "slack",   "slack_webhook", "smtp",     "stripe",
-                                         "telnyx",     "twilio",   "whatsapp"};
+    static const char *const wanted[] = {"anthropic", "brevo",     "command",       "discord", "gemini",
+                                         "http",      "hubspot",   "mailgun",       "nylas",   "openai-compatible",
+                                         "openai",    "pipedrive", "postmark",      "resend",  "salesforce",
+                                         "sendgrid",  "slack",     "slack_webhook", "smtp",    "stripe",
+                                         "telnyx",    "twilio",    "whatsapp"};
     CHECK_INT(provider_count(), sizeof wanted / sizeof *wanted);
     for (size_t i = 0; i < provider_count(); i++) {
         struct shelf shelf;
@@ -47,10 +48,10 @@ TEST(every_provider_file_is_right_and_every_fact_has_its_evidence)
                        shelf.problems.at[0].column, shelf.problems.at[0].text);
         const struct provider *provider = &shelf.provider;
         CHECK(provider->title.len > 0 && provider->about.len > 0 && provider->about.at[provider->about.len - 1] == '.');
-        CHECK(provider->fact_count > 0 && provider->fact_count < PROVIDER_FACTS_MAX);
-        for (size_t f = 0; f < provider->fact_count; f++) {
-            CHECK(strchr("SDI2M", provider->facts[f].evidence) != NULL);
-            CHECK(provider->facts[f].evidence != 'M' || !provider->facts[f].verified);
+        CHECK(provider->facts.count > 0 && provider->facts.count < FACTS_MAX);
+        for (size_t f = 0; f < provider->facts.count; f++) {
+            CHECK(strchr("SDI2M", provider->facts.at[f].evidence) != NULL);
+            CHECK(provider->facts.at[f].evidence != 'M' || !provider->facts.at[f].verified);
         }
         put_back(&shelf);
     }
@@ -188,6 +189,11 @@ static const struct {
     {CALL "probes: [{method: GET, path: '/{sent.}', proves: [absent], " GOOD "}]}\n", "check the braces"},
     {CALL "probes: [{method: GET, path: '/{sent.a:upper}', proves: [absent], " GOOD "}]}\n", "check the braces"},
     {CALL "probes: [{method: GET, path: /a, match: {x: '{y}'}, proves: [absent], " GOOD "}]}\n", "check the braces"},
+    {CALL "memo: {ends: [x], " GOOD "}}\n", "an end is settings such as"},
+    {CALL "memo: {ends: [{data: a, values: [a]}], " GOOD "}}\n", "of which field"},
+    {CALL "memo: {ends: [{data: a, field: b}], " GOOD "}}\n", "an event's data or a field of it"},
+    {CALL "memo: {ends: [{data: a}]}}\n", "a fact needs its evidence"},
+    {CALL "reads: true, memo: {" GOOD "}}\n", "that do not merely read"},
     {CALL "paths: [a]}\n", "a path begins with '/'"},
     {CALL "paths: ['/a/**/b']}\n", "'**' only at its end"},
     {CALL "paths: ['/a?b']}\n", "has no query"},
@@ -244,7 +250,7 @@ static void write_call(struct buf *out, struct bytes provider, const struct call
     write_list(out, call->methods, call->method_count, "any");
     buf_add_cstr(out, " ");
     write_list(out, call->paths, call->path_count, "any path");
-    buf_printf(out, " | %s | ", call->reads ? "reads" : capability_names[call->capability]);
+    buf_printf(out, " | %s%s | ", call->reads ? "reads" : capability_names[call->capability], call->memo != NULL ? ", memo" : "");
     write_carrier(out, &call->key);
     buf_printf(out, " | %s | ", call->window_us >= 400 * WHEN_DAY ? "always" : window);
     if (call->marker_count > 0)
@@ -261,10 +267,10 @@ static void write_provider(struct buf *out, struct bytes name, const struct prov
 {
     size_t doubts_left = 0;
     buf_printf(out, "| `%.*s` | %.*s | %s | %zu | ", BYTES_ARG(name), BYTES_ARG(provider->about),
-               destination_kind_names[provider->kind], provider->fact_count);
-    for (size_t i = 0; i < provider->fact_count; i++)
-        if (!provider->facts[i].verified)
-            buf_printf(out, "%s%s", doubts_left++ > 0 ? ", " : "", provider->facts[i].what);
+               destination_kind_names[provider->kind], provider->facts.count);
+    for (size_t i = 0; i < provider->facts.count; i++)
+        if (!provider->facts.at[i].verified)
+            buf_printf(out, "%s%s", doubts_left++ > 0 ? ", " : "", provider->facts.at[i].what);
     buf_add_cstr(out, doubts_left > 0 ? " |\n" : "– |\n");
 }
 

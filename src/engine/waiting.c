@@ -18,7 +18,7 @@ static int64_t smaller(int64_t a, int64_t b)
 void waiting_park(struct engine *engine, struct engine_command *command)
 {
     int64_t now = engine->env->boot_us(engine->env);
-    int64_t look = smaller(command->waited_until_us, now + command->answer.retry_after_us);
+    int64_t look = smaller(command->waited_until_us, now + command->answer.lease_left_us);
     if (engine->postgres_url != NULL)
         look = smaller(look, now + LOOK_EVERY_US);
     command->look_again_us = look;

@@ -11,6 +11,7 @@ const char *const ledger_verdict_names[] = {"proceed",      "replay",    "in_pro
                                             "already_sent", "not_found", NULL};
 
 #define BIT(state) (1u << (state))
+#define QUEUED_LOOK_US INT64_C(1000000) /* nobody knows when what is queued will be settled */
 
 /* Which moves exist. A move to the same state is a longer lease, or a free intent that turns out to be ambiguous. */
 static const unsigned allowed_moves[STATE_COUNT] = {
@@ -32,6 +33,22 @@ void ledger_key_hash(struct bytes pepper, struct bytes space, struct bytes workf
     memcpy(ret_h, hash.at, KEY_HASH_SIZE);
 }
 
+int64_t ledger_turn(struct bytes pepper, struct bytes space, struct bytes thread)
+{
+    const struct bytes parts[] = {pepper, BYTES("semel-turn-1"), space, thread};
+    struct hash hash = hash_parts(parts, sizeof parts / sizeof *parts);
+    int64_t turn;
+    memcpy(&turn, hash.at, sizeof turn);
+    return turn;
+}
+
+void ledger_nonce_hash(struct bytes pepper, struct bytes nonce, uint8_t ret_hash[NONCE_HASH_SIZE])
+{
+    const struct bytes parts[] = {pepper, BYTES("semel-nonce-1"), nonce};
+    struct hash hash = hash_parts(parts, sizeof parts / sizeof *parts);
+    memcpy(ret_hash, hash.at, NONCE_HASH_SIZE);
+}
+
 static bool is_held(int64_t state)
 {
     return state == STATE_CLAIMED || state == STATE_SENT;
@@ -40,6 +57,13 @@ static bool is_held(int64_t state)
 bool ledger_is_settled(const struct intent *intent)
 {
     return intent->exists && (intent->row.state == STATE_CONFIRMED || intent->row.state == STATE_REFUSED);
+}
+
+bool ledger_is_open(const struct intent *intent)
+{
+    bool unsure = intent->row.state == STATE_UNKNOWN && intent->row.settled == 0;
+    bool queued = intent->row.state == STATE_PENDING && intent->queued;
+    return intent->exists && (is_held(intent->row.state) || unsure || queued);
 }
 
 /* ---- the audit row ---- */
@@ -121,6 +145,8 @@ static void intent_move(struct ledger *ledger, struct intent *intent, enum inten
     intent->row.state = to;
     if (!is_held(to))
         intent->row.lease_until = 0;
+    if (command->op != OP_CLAIM && !MUTANT(OLD_NONCE))
+        intent->row.nonce = BYTES_NONE; /* whoever moved it has had the answer to its claim, or lost it */
     if (to == STATE_CONFIRMED || to == STATE_REFUSED)
         set_settled(ledger, intent);
     else if (to != STATE_UNKNOWN)
@@ -226,6 +252,7 @@ static void answer(struct ledger *ledger, const struct intent *intent, enum ledg
         .intent = intent->row.id,
         .fence = intent->row.fence,
         .state = (enum intent_state)intent->row.state,
+        .two_phase = intent->row.two_phase != 0,
         .lease_until_us = to_wall(ledger, intent->row.lease_until),
         .settled_us = intent->row.settled,
         .expires_us = to_wall(ledger, intent->row.expires),
@@ -240,17 +267,16 @@ static void answer(struct ledger *ledger, const struct intent *intent, enum ledg
     if (verdict == VERDICT_PROCEED && MUTANT(NEW_KEY))
         ret->downstream[4] = (char)('g' + intent->row.fence % 16);
     if (is_held(intent->row.state))
-        ret->retry_after_us = intent->row.lease_until - ledger->now.run_us;
+        ret->lease_left_us = intent->row.lease_until - ledger->now.run_us;
 }
 
 /* In shadow mode what would have been refused goes ahead, and the answer says what would have happened. Its fence is 0, which
  * holds nothing: whatever this caller says later is taken without touching the claim of the true holder. */
-static void let_through(enum ledger_verdict instead, int64_t lease_until_us, struct ledger_answer *ret)
+static void let_through(enum ledger_verdict instead, struct ledger_answer *ret)
 {
     ret->would = ret->verdict;
     ret->verdict = instead;
     ret->shadow = true;
-    ret->lease_until_us = lease_until_us;
     ret->fence = 0;
 }
 
@@ -301,6 +327,7 @@ static void give_claim(struct ledger *ledger, struct intent *intent, const struc
     take_rules(intent, command);
     intent->row.lease_us = lease_allowed(&intent->row, command->lease_us);
     intent->row.ambiguous = intent->row.ambiguous != 0 ? AMBIGUOUS_EARLIER : 0;
+    intent->row.nonce = command->nonce;
     intent->row.fence++;
     intent->row.attempts++;
     intent->row.lease_until = ledger->now.run_us + intent->row.lease_us;
@@ -341,6 +368,7 @@ static void create(struct ledger *ledger, struct intent *intent, const struct le
     }
     take_rules(intent, command);
     if (!lost) {
+        intent->queued = true;
         intent_move(ledger, intent, STATE_PENDING, command, "accepted");
         return;
     }
@@ -405,19 +433,63 @@ static void claim_pending(struct ledger *ledger, struct intent *intent, const st
     answer(ledger, intent, VERDICT_REFUSED, ret);
 }
 
+/* The open one whose turn it is, the earliest of them; NULL when this one may begin. The batch has loaded all of them. */
+static const struct intent *open_other(const struct ledger *ledger, const struct intent *intent,
+                                       const struct ledger_command *command)
+{
+    const struct intent *found = NULL;
+    for (size_t i = 0; command->in_turn && i < ledger->intent_count; i++) {
+        const struct intent *other = ledger->intents[i];
+        const struct row_intent *row = &other->row;
+        bool same = other != intent && bytes_eq(row->thread, command->thread) && bytes_eq(row->action, command->action) &&
+                    bytes_eq(row->workflow, command->workflow) && bytes_eq(row->space, command->space);
+        if (same && ledger_is_open(other) && (found == NULL || row->id < found->row.id))
+            found = other;
+    }
+    return found;
+}
+
+/* Or of this one itself: semel has it in its queue. */
+static void answer_other(struct ledger *ledger, const struct intent *intent, const struct intent *other,
+                         struct ledger_answer *ret)
+{
+    answer(ledger, other, other->row.state == STATE_UNKNOWN ? VERDICT_OUTCOME_UNKNOWN : VERDICT_IN_PROGRESS, ret);
+    ret->other = other != intent;
+    if (!is_held(other->row.state))
+        ret->lease_left_us = QUEUED_LOOK_US;
+}
+
+/* The holder itself asks again, because the answer to its claim was lost. After a loss of data it may not be the last holder. */
+static bool is_asked_again(const struct ledger *ledger, const struct intent *intent, const struct ledger_command *command)
+{
+    if (command->op != OP_CLAIM || command->nonce.at == NULL || intent->row.nonce.at == NULL ||
+        may_be_lost(ledger, intent, (enum capability)intent->row.capability))
+        return false;
+    bool before_sent = intent->row.state == STATE_CLAIMED || MUTANT(OLD_NONCE);
+    return before_sent && (bytes_eq(command->nonce, intent->row.nonce) || MUTANT(ANY_NONCE));
+}
+
 static void claim_existing(struct ledger *ledger, struct intent *intent, const struct ledger_command *command,
                            struct ledger_answer *ret)
 {
+    const struct intent *other = NULL;
+    bool again;
     switch ((enum intent_state)intent->row.state) {
     case STATE_PENDING:
+        if (command->op == OP_CLAIM && !command->shadow)
+            other = ledger_is_open(intent) && command->in_turn ? intent : open_other(ledger, intent, command);
         if (command->op == OP_SUBMIT)
             answer(ledger, intent, VERDICT_IN_PROGRESS, ret);
+        else if (other != NULL)
+            answer_other(ledger, intent, other, ret);
         else
             claim_pending(ledger, intent, command, ret);
         return;
     case STATE_CLAIMED:
     case STATE_SENT:
-        answer(ledger, intent, VERDICT_IN_PROGRESS, ret);
+        again = is_asked_again(ledger, intent, command);
+        answer(ledger, intent, again ? VERDICT_PROCEED : VERDICT_IN_PROGRESS, ret);
+        ret->again = again;
         return;
     case STATE_CONFIRMED:
         answer(ledger, intent, VERDICT_REPLAY, ret);
@@ -434,6 +506,24 @@ static void claim_existing(struct ledger *ledger, struct intent *intent, const s
     ASSERT(intent->row.state < STATE_COUNT);
 }
 
+/* Nobody has asked for it before; or, in shadow mode, so long ago that only a tombstone is left. */
+static void claim_new(struct ledger *ledger, struct intent *intent, const struct ledger_command *command,
+                      struct ledger_answer *ret)
+{
+    bool buried = intent->buried;
+    const struct intent *other = open_other(ledger, intent, command);
+    if (other != NULL && !command->shadow) {
+        answer_other(ledger, intent, other, ret);
+        return;
+    }
+    create(ledger, intent, command);
+    answer(ledger, intent, intent->row.state == STATE_UNKNOWN ? VERDICT_OUTCOME_UNKNOWN : VERDICT_PROCEED, ret);
+    if (buried || (other != NULL && command->op == OP_CLAIM)) {
+        ret->would = buried ? VERDICT_EXPIRED : VERDICT_IN_PROGRESS;
+        ret->shadow = true;
+    }
+}
+
 static void claim(struct ledger *ledger, struct intent *intent, const struct ledger_command *command, struct ledger_answer *ret)
 {
     bool buried = intent->buried && !intent->exists;
@@ -446,12 +536,7 @@ static void claim(struct ledger *ledger, struct intent *intent, const struct led
         return;
     }
     if (!intent->exists) {
-        create(ledger, intent, command);
-        answer(ledger, intent, intent->row.state == STATE_UNKNOWN ? VERDICT_OUTCOME_UNKNOWN : VERDICT_PROCEED, ret);
-        if (buried) {
-            ret->would = VERDICT_EXPIRED;
-            ret->shadow = true;
-        }
+        claim_new(ledger, intent, command, ret);
         return;
     }
     if (same_contents(intent, command))
@@ -469,7 +554,10 @@ static void claim(struct ledger *ledger, struct intent *intent, const struct led
         intent->dirty = true;
         record(ledger, intent, command, "shadow");
     }
-    let_through(VERDICT_PROCEED, ledger->now.wall_us + command->lease_us, ret);
+    let_through(VERDICT_PROCEED, ret);
+    ret->two_phase = command->two_phase;
+    ret->lease_left_us = command->lease_us;
+    ret->lease_until_us = ledger->now.wall_us + command->lease_us;
     downstream_key(intent->row.space, intent->row.workflow, intent->row.key, ret->downstream);
 }
 
@@ -647,7 +735,7 @@ static void holder_says(struct ledger *ledger, struct intent *intent, const stru
     else
         says[command->op](ledger, intent, command, ret);
     if (intent->row.shadow && ret->verdict != VERDICT_DONE)
-        let_through(VERDICT_DONE, ret->lease_until_us, ret);
+        let_through(VERDICT_DONE, ret);
 }
 
 /* ---- what time says ---- */

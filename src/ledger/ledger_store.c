@@ -54,6 +54,7 @@ static struct row_intent_change change_of(const struct row_intent *row)
         .run = row->run,
         .thread = row->thread,
         .action = row->action,
+        .nonce = row->nonce,
         .result = row->result,
         .error = row->error,
         .first_sent = row->first_sent,

@@ -54,7 +54,7 @@ TEST_BOTH(the_second_claim_gets_the_first_ones_result_byte_for_byte)
     CHECK_INT(first.answer.fence, 1);
     CHECK_INT(first.answer.state, STATE_SENT);
     claim(&house, &second, VERDICT_IN_PROGRESS);
-    CHECK(second.answer.retry_after_us > 0);
+    CHECK(second.answer.lease_left_us > 0);
     struct engine_command confirm = house_say(OP_CONFIRM, &first);
     confirm.ledger.result = BYTES("{ \"b\" : 1.0,\n\"a\":[9007199254740993] }");
     house_run(&house, &confirm);
@@ -83,6 +83,66 @@ TEST_BOTH(a_lapse_before_sent_goes_to_the_next_with_a_higher_fence)
     say(&house, OP_EXTEND, &first, VERDICT_FENCED);
     say(&house, OP_RELEASE, &first, VERDICT_FENCED);
     say(&house, OP_CONFIRM, &second, VERDICT_DONE);
+    house_close(&house);
+}
+
+static struct engine_command nonce_claim(const char *key, const char *nonce)
+{
+    struct engine_command command = house_claim(key);
+    command.ledger.two_phase = true;
+    command.ledger.nonce = bytes_of(nonce);
+    return command;
+}
+
+TEST_BOTH(a_claim_sent_again_with_its_nonce_is_given_the_same_fence)
+{
+    struct house house;
+    house_open(&house, storage);
+    struct engine_command first = nonce_claim("k", "mine"), again = nonce_claim("k", "mine"), other = nonce_claim("k", "theirs"),
+                          none = house_claim("k");
+    claim(&house, &first, VERDICT_PROCEED);
+    CHECK(!first.answer.again);
+    CHECK(first.answer.two_phase);
+    CHECK_INT(first.answer.lease_left_us, HOUSE_LEASE_US);
+    house_advance(&house, HOUSE_LEASE_US / 2);
+    claim(&house, &again, VERDICT_PROCEED);
+    CHECK(again.answer.again);
+    CHECK_INT(again.answer.fence, first.answer.fence);
+    CHECK_INT(again.answer.intent, first.answer.intent);
+    CHECK(strcmp(again.answer.downstream, first.answer.downstream) == 0);
+    CHECK(again.answer.lease_left_us <= HOUSE_LEASE_US / 2); /* the lease is not made longer */
+    claim(&house, &other, VERDICT_IN_PROGRESS);
+    claim(&house, &none, VERDICT_IN_PROGRESS);
+    house_reopen(&house);
+    claim(&house, &again, VERDICT_PROCEED);
+    CHECK_INT(again.answer.fence, first.answer.fence);
+    struct engine_command contents = nonce_claim("k", "mine");
+    contents.ledger.fingerprint = fingerprint_of(&house, "{\"a\":1}");
+    claim(&house, &contents, VERDICT_KEY_REUSED);
+    CHECK_INT(house_intent(&house, first.answer.intent).attempts, 1);
+    house_close(&house);
+}
+
+TEST_BOTH(a_nonce_is_over_with_the_next_move)
+{
+    struct house house;
+    house_open(&house, storage);
+    struct engine_command sent = nonce_claim("sent", "mine"), extended = nonce_claim("extended", "mine"),
+                          lapsed = nonce_claim("lapsed", "mine"), released = nonce_claim("released", "mine");
+    struct engine_command *claims[] = {&sent, &extended, &lapsed, &released};
+    for (size_t i = 0; i < 4; i++)
+        claim(&house, claims[i], VERDICT_PROCEED);
+    say(&house, OP_SENT, &sent, VERDICT_DONE);
+    say(&house, OP_EXTEND, &extended, VERDICT_DONE);
+    say(&house, OP_RELEASE, &released, VERDICT_DONE);
+    claim(&house, &sent, VERDICT_IN_PROGRESS);
+    claim(&house, &extended, VERDICT_IN_PROGRESS);
+    claim(&house, &released, VERDICT_PROCEED);
+    CHECK_INT(released.answer.fence, 2);
+    house_advance(&house, LEASE_OVER);
+    claim(&house, &lapsed, VERDICT_PROCEED);
+    CHECK_INT(lapsed.answer.fence, 2);
+    claim(&house, &sent, VERDICT_OUTCOME_UNKNOWN);
     house_close(&house);
 }
 
@@ -582,6 +642,7 @@ TEST_BOTH(the_audit_alone_rebuilds_every_intent)
         commands[i].ledger.on_unknown = i % 3 == 0 ? ON_UNKNOWN_RETRY : ON_UNKNOWN_HOLD;
         commands[i].ledger.fingerprint = fingerprint_of(&house, i % 2 == 0 ? "{\"a\":\"x\"}" : "[1]");
         commands[i].ledger.run = i % 2 == 0 ? BYTES("run-1") : BYTES_NONE;
+        commands[i].ledger.nonce = i % 2 == 0 ? BYTES("nonce") : BYTES_NONE;
         claim(&house, &commands[i], VERDICT_PROCEED);
     }
     say(&house, OP_SENT, &commands[0], VERDICT_DONE);

@@ -19,6 +19,8 @@ void intent_follow(struct row_intent *intent, const struct row_decision *decisio
     }
     if (decision->state != STATE_CLAIMED && decision->state != STATE_SENT)
         intent->lease_until = 0;
+    if (!bytes_is(decision->kind, ledger_op_names[OP_CLAIM]))
+        intent->nonce = BYTES_NONE;
     intent->id = decision->intent;
     intent->decision = decision->id;
     intent->state = decision->state;

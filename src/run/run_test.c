@@ -6,7 +6,7 @@
 
 #include "base/when.h"
 #include "check.h"
-#include "run/direct.h"
+#include "direct/direct.h"
 #include "run/hold.h"
 #include "run/output.h"
 #include "run/spool.h"

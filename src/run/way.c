@@ -1,14 +1,15 @@
 #include "run/way.h"
 
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
 
+#include "base/log.h"
 #include "base/when.h"
 #include "cli/client.h"
 #include "cli/print.h"
+#include "direct/direct.h"
 #include "env/env.h"
-#include "run/direct.h"
 #include "run/hold.h"
 
 #define PATIENCE_US (15 * WHEN_SECOND) /* others use the data for moments; a daemon that starts needs a few seconds */
@@ -235,7 +236,7 @@ static enum status bury_holder(struct way *way, struct direct *direct, const str
         .effect_unknown = true,
         .error = BYTES("the process that ran it is gone"),
     };
-    TRY(direct_apply(direct, &command, &answer, why));
+    TRY(direct_apply(direct, &command, 0, &way->cli->arena, &answer, why));
     hold_drop(way->data, intent, held->fence, -1);
     return OK;
 }
@@ -244,7 +245,7 @@ static enum status apply_claim(struct way *way, struct direct *direct, const str
                                struct ledger_answer *ret, struct why *why)
 {
     char intent[32];
-    TRY(direct_apply(direct, claim, ret, why));
+    TRY(direct_apply(direct, claim, 0, &way->cli->arena, ret, why));
     if (ret->verdict != VERDICT_IN_PROGRESS)
         return OK;
     id_format("int", ret->intent, intent);
@@ -255,7 +256,7 @@ static enum status apply_claim(struct way *way, struct direct *direct, const str
         sleep_for(LINGER_US); /* the ledger's clock only goes while someone has it open */
     else
         return OK;
-    return direct_apply(direct, claim, ret, why);
+    return direct_apply(direct, claim, 0, &way->cli->arena, ret, why);
 }
 
 static enum status take_result(struct way *way, struct bytes text, struct json *ret, struct why *why)
@@ -270,21 +271,33 @@ static const char *token(void)
     return text != NULL && *text != '\0' ? text : NULL;
 }
 
+static enum status open_direct(struct way *way, struct direct *ret_direct, struct why *why)
+{
+    log_setup(LOG_WARN, LOG_LOGFMT, env_real_wall_us);
+    mode_t mask = umask(077);
+    enum status status = direct_open(way->data, token(), &way->cli->arena, ret_direct, why);
+    umask(mask);
+    return status;
+}
+
 static enum status direct_claim(struct way *way, const struct way_claim *claim, bool linger, struct way_answer *ret,
                                 struct why *why)
 {
     struct direct direct;
     struct ledger_answer answer;
-    TRY(direct_open(way->data, token(), &way->cli->arena, &direct, why));
-    struct ledger_command command = {.op = OP_CLAIM, .workflow = claim->workflow, .key = claim->key, .action = claim->action};
-    direct_claim_rules(&direct, &command);
+    TRY(open_direct(way, &direct, why));
+    const struct claim_naming naming = {.workflow = claim->workflow, .key = claim->key, .action = claim->action};
+    struct ledger_command command = {.op = OP_CLAIM};
+    struct bytes field;
+    enum status status = direct_name(&direct, &naming, &way->cli->arena, &command, &field, why);
     command.lease_us = claim->lease_us;
     command.two_phase = true;
     if (claim->keep.at != NULL)
         command.keep_us = claim->keep_us;
     if (claim->on_unknown >= 0)
         command.on_unknown = (enum on_unknown)claim->on_unknown;
-    enum status status = apply_claim(way, &direct, &command, linger, &answer, why);
+    if (status == OK)
+        status = apply_claim(way, &direct, &command, linger, &answer, why);
     struct way_answer taken;
     if (status == OK)
         take_direct(&answer, &taken);
@@ -312,8 +325,8 @@ static enum status direct_say(struct way *way, const struct way_say *say, enum l
     };
     if (!id_parse("int", bytes_of(say->intent), &command.intent))
         return why_set(why, INVALID, "%s is not the id of an intent", say->intent);
-    TRY(direct_open(way->data, token(), &way->cli->arena, &direct, why));
-    enum status status = direct_apply(&direct, &command, &answer, why);
+    TRY(open_direct(way, &direct, why));
+    enum status status = direct_apply(&direct, &command, 0, &way->cli->arena, &answer, why);
     direct_close(&direct);
     if (status != OK)
         return status;

@@ -61,7 +61,7 @@ def lapsed(client, key, **fields):
 
 def test_first_claim_proceeds(client):
     answer = assert_proceed(client.claim("w", "k"))
-    assert list(answer.json) == ["answer", "intent", "fence", "lease_until", "downstream_key"]
+    assert list(answer.json) == ["answer", "intent", "fence", "lease_until", "lease_ms", "two_phase", "downstream_key"]
     assert re.fullmatch(r"int_[0-9a-z]{13}", answer.json["intent"])
     assert TIME.match(answer.json["lease_until"])
     assert re.fullmatch(r"sml-[0-9a-f]{32}", answer.json["downstream_key"])
@@ -142,7 +142,7 @@ def test_confirm_settles_and_is_idempotent(client):
     held = client.claim("w", "k")
     first = client.confirm_raw(held, b'{"id": 1}')
     assert first.status == 200
-    assert list(first.json) == ["intent", "state", "fence", "lease_until", "settled_at"]
+    assert list(first.json) == ["intent", "state", "fence", "lease_until", "lease_ms", "settled_at"]
     assert first.json["state"] == "confirmed" and first.json["lease_until"] is None and TIME.match(first.json["settled_at"])
     assert "Idempotent-Replayed" not in first.headers
     assert_compact(first)
@@ -424,8 +424,29 @@ def test_attempts_are_limited(ruled):
     assert_problem(ruled.claim("twice_unknown", "k"), 409, "outcome_unknown")
 
 
+def test_a_claim_sent_again_with_its_nonce_gets_the_same_answer(client):
+    first = assert_proceed(client.claim("w", "k", two_phase=True, nonce="a-random-text", lease_ms=30000), fence=1)
+    assert first.json["two_phase"] is True and first.json["lease_ms"] == 30000
+    again = assert_proceed(client.claim("w", "k", two_phase=True, nonce="a-random-text", wait_ms=1000), fence=1)
+    assert again.headers["Idempotent-Replayed"] == "true" and "Idempotent-Replayed" not in first.headers
+    assert 0 < again.json["lease_ms"] <= 30000 and again.json["lease_until"][:16] == first.json["lease_until"][:16]
+    assert client.claim("w", "k", two_phase=True, nonce="another-text").code == "in_progress"
+    assert client.claim("w", "k").code == "in_progress"
+    assert client.say("sent", first).status == 200
+    assert client.claim("w", "k", two_phase=True, nonce="a-random-text").code == "in_progress"  # it may have happened
+    assert "nonce" not in client.intent(first.json["intent"]).json
+
+
+def test_a_nonce_needs_two_phases(client, ruled):
+    refused = client.claim("w", "one-phase", nonce="a-random-text")
+    assert refused.status == 400 and refused.json["field"] == "nonce"
+    assert client.claim("w", "short", two_phase=True, nonce="short").status == 400
+    assert_proceed(ruled.claim("careful", "by-policy", nonce="a-random-text"))
+
+
 def test_two_phase_by_policy(ruled):
     held = ruled.claim("careful", "k", lease_ms=SHORT_MS)
+    assert held.json["two_phase"] is True
     assert ruled.intent(held.json["intent"]).json["two_phase"] is True
     assert_proceed(after_lapse(ruled, "careful", "k"), fence=2)
 
@@ -436,7 +457,7 @@ def test_shadow_lets_duplicates_through_and_says_what_would_have_happened(ruled)
     duplicate = ruled.claim("watched", "k")
     assert duplicate.status == 201 and duplicate.json["answer"] == "proceed"
     assert duplicate.json["shadow"] == {"would": "in_progress"} and TIME.match(duplicate.json["lease_until"])
-    assert list(duplicate.json) == ["answer", "intent", "fence", "lease_until", "downstream_key", "shadow"]
+    assert list(duplicate.json) == ["answer", "intent", "fence", "lease_until", "lease_ms", "two_phase", "downstream_key", "shadow"]
     assert duplicate.json["fence"] == 0  # it holds nothing, so nothing it says settles the true holder's claim
     other = ruled.say("confirm", duplicate, result=2)
     assert other.status == 200 and other.json["shadow"] == {"would": "fenced"}

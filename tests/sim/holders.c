@@ -3,8 +3,10 @@
 #include "sim.h"
 
 #define ASK_TIMEOUT_US (400 * WHEN_MS)
+#define CLAIM_TIMEOUT_US (80 * WHEN_MS) /* of one that can be sent again while its lease lasts */
 #define CALL_TIMEOUT_US (90 * WHEN_MS)
 #define SAY_TRIES_MAX 6
+#define CLAIM_TRIES_MAX 2
 #define REST_MAX_US (250 * WHEN_MS)
 
 struct asked {
@@ -26,6 +28,7 @@ static void die(struct sim *sim, struct holder *holder)
     sim_say(sim, "holder %d dies", holder->number);
     holder->life++;
     holder->asked++;
+    holder->comes_back = sim_chance(sim, sim->mix.comes_back);
     rest(sim, holder);
 }
 
@@ -44,7 +47,8 @@ static void ask(struct sim *sim, struct holder *holder, const struct engine_comm
     *asked = (struct asked){holder, holder->life, ++holder->asked, sim->now_us, *command};
     asked->command.user = asked;
     sim_send(sim, &asked->command);
-    sim_at(sim, ASK_TIMEOUT_US + command->wait_us, timed_out, asked);
+    bool again = command->ledger.op == OP_CLAIM && command->ledger.nonce.at != NULL;
+    sim_at(sim, (again ? CLAIM_TIMEOUT_US : ASK_TIMEOUT_US) + command->wait_us, timed_out, asked);
 }
 
 /* ---- claim ---- */
@@ -74,9 +78,21 @@ static struct engine_command claim_of(struct sim *sim, struct holder *holder)
                    .capability = key->kind == PROVIDER_IDEMPOTENT ? CAPABILITY_IDEMPOTENT : CAPABILITY_NONE,
                    .on_unknown = key->kind == PROVIDER_AT_LEAST_ONCE ? ON_UNKNOWN_RETRY : ON_UNKNOWN_HOLD,
                    .two_phase = holder->two_phase,
+                   .nonce = holder->nonce,
                    .fingerprint = contents_of(holder->contents)},
         .wait_us = sim_chance(sim, sim->mix.wait) ? sim_below(sim, 400 * WHEN_MS) : 0,
     };
+}
+
+/* What to do next, and as a go of its own: nobody else has its nonce. */
+static void choose(struct sim *sim, struct holder *holder)
+{
+    holder->key = &sim->keys[sim_below(sim, sim->key_count)];
+    holder->contents = sim_chance(sim, sim->mix.other_contents) ? 1 : 0;
+    holder->two_phase = !sim_chance(sim, sim->mix.one_phase);
+    holder->nonce = BYTES_NONE;
+    if (holder->two_phase)
+        holder->nonce = arena_printf(&sim->arena, "%d.%llu", holder->number, (unsigned long long)holder->asked);
 }
 
 void holder_start(struct sim *sim, void *arg)
@@ -86,9 +102,9 @@ void holder_start(struct sim *sim, void *arg)
         return;
     holder->busy = true;
     holder->tries = 0;
-    holder->key = &sim->keys[sim_below(sim, sim->key_count)];
-    holder->contents = sim_chance(sim, sim->mix.other_contents) ? 1 : 0;
-    holder->two_phase = !sim_chance(sim, sim->mix.one_phase);
+    if (!holder->comes_back)
+        choose(sim, holder);
+    holder->comes_back = false;
     holder->deadline_us = sim->now_us + LEASE_US * 8 / 10; /* counted from before the claim was sent */
     struct engine_command command = claim_of(sim, holder);
     if (command.wait_us > 0)
@@ -255,15 +271,19 @@ static void after_say(struct sim *sim, struct holder *holder, const struct engin
     }
 }
 
-/* No answer: a claim or a step before the act is given up, what happened is told again and again. */
+/* No answer: a step before the act is given up. A claim with a nonce is sent again, and what happened is told again and again. */
 static void next_after_timeout(struct sim *sim, struct holder *holder, const struct engine_command *command)
 {
     bool report = command->ledger.op == OP_CONFIRM || command->ledger.op == OP_FAIL;
-    if (!report || ++holder->tries > SAY_TRIES_MAX) {
+    bool claim = command->ledger.op == OP_CLAIM && command->ledger.nonce.at != NULL;
+    if ((!report && !claim) || ++holder->tries > (claim ? CLAIM_TRIES_MAX : SAY_TRIES_MAX)) {
         rest(sim, holder);
         return;
     }
     struct engine_command again = *command;
+    again.waited_until_us = 0;
+    if (claim) /* it is not known when the lease began: see proceed() */
+        holder->deadline_us = 0;
     ask(sim, holder, &again);
 }
 

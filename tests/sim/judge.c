@@ -58,12 +58,10 @@ static void judge_proceed(struct sim *sim, struct key *key, const struct engine_
     judge_contents(sim, key->text, command, &key->contents);
     if (was_confirmed_before(key, asked_us))
         sim_violated(sim, "INV-4", "%s was given out again after it was confirmed", key->text);
-    if (answer->fence <= key->fence_seen)
-        sim_violated(sim, "INV-11", "%s was given out with fence %lld after fence %lld", key->text, (long long)answer->fence,
-                     (long long)key->fence_seen);
+    if (answer->again)
+        mark(MARK_CLAIM_AGAIN);
     if (answer->fence > ATTEMPTS_MAX)
         sim_violated(sim, "INV-17", "%s was given out more than %d times", key->text, ATTEMPTS_MAX);
-    key->fence_seen = answer->fence;
     key->intent = answer->intent;
 }
 
@@ -163,8 +161,13 @@ void judge_answer(struct sim *sim, struct holder *holder, const struct engine_co
 /* Replies overtake each other on their way; the order of fences is judged where they are given out. */
 static void check_fence(struct sim *sim, struct key *key, const struct engine_command *command)
 {
-    if (command->ledger.op == OP_CLAIM && command->answer.verdict == VERDICT_PROCEED)
-        key->fence_given = command->answer.fence;
+    int64_t fence = command->answer.fence;
+    bool given = command->ledger.op == OP_CLAIM && command->answer.verdict == VERDICT_PROCEED;
+    if (given && (command->answer.again ? fence < key->fence_given : fence <= key->fence_given))
+        sim_violated(sim, "INV-11", "%s was given out with fence %lld after fence %lld", key->text, (long long)fence,
+                     (long long)key->fence_given);
+    if (given)
+        key->fence_given = fence;
     else if (command->ledger.op != OP_CLAIM && command->answer.verdict == VERDICT_DONE &&
              command->ledger.fence < key->fence_given)
         sim_violated(sim, "INV-11", "%s with fence %lld was taken for %s after fence %lld was given out",
@@ -383,7 +386,7 @@ static enum status take_card(void *ctx, const void *row, struct why *why)
 bool judge_is_owned(struct sim *sim, int64_t intent, enum exception_kind kind)
 {
     bool owned = false;
-    struct q_exception_open_of find = {intent, kind};
+    struct q_exception_open_of find = {intent, 0, kind};
     judge_read(sim, &EXCEPTION_OPEN_OF, &find, take_card, &owned);
     return owned;
 }

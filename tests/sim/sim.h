@@ -79,6 +79,7 @@
     X(STORAGE_FULL)        \
     X(CONFIRM_AGAIN)       \
     X(EXTENDED)            \
+    X(CLAIM_AGAIN)         \
     X(RELEASED)            \
     X(EXCEPTION)
 #define MARKS_EFFECTS(X)  \
@@ -138,7 +139,7 @@ struct event {
 struct mix {
     int request_lost, reply_lost, crash_per_step, crash_in_store, crash_at_boot, holder_dies, holder_pauses, provider_lost,
         provider_slow, provider_says_no, provider_doubles, jump, outage, full, fsync_fails, other_contents, wait, one_phase,
-        extend, release, machine_reboots;
+        extend, release, machine_reboots, comes_back;
     /* of effects */
     int not_sent, cut, fails_after, starved, unsure;
 };
@@ -154,7 +155,6 @@ struct key {
     int64_t confirmed_us; /* when */
     char result[64];      /* with this */
     int contents;         /* which contents were positively answered: -1 none yet */
-    int64_t fence_seen;   /* the greatest fence that a client was told */
     int64_t fence_given;  /* the last one that the daemon gave out */
     int64_t intent;
     bool accepted;        /* a client was told that it is known */
@@ -183,6 +183,8 @@ struct holder {
     char result[64];
     int64_t deadline_us; /* own monotonic: no sending after this */
     bool two_phase;
+    struct bytes nonce; /* of this go at the key; absent with one phase */
+    bool comes_back;    /* it died and starts again with the same key and nonce, as if it had written them down */
     int tries;
 };
 

@@ -355,6 +355,7 @@ static void draw_mix(struct sim *sim)
         .one_phase = maybe(sim, 400),
         .extend = maybe(sim, 200),
         .release = maybe(sim, 60),
+        .comes_back = maybe(sim, 500),
         .machine_reboots = maybe(sim, 500),
         .full = maybe(sim, 8),
         .fsync_fails = maybe(sim, 4),

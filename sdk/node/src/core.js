@@ -3,6 +3,7 @@
  * The calls of the HTTP API, one method each, and nothing more. Each is safe to repeat, so one that got no answer is repeated.
  * fetch keeps its connections alive by itself.
  */
+const { randomUUID } = require('node:crypto');
 const { canonical } = require('./canonical.js');
 const { Unreachable, errorOf } = require('./errors.js');
 
@@ -12,12 +13,6 @@ const TIMEOUT_MS = 10000;
 
 /** A pause that shortens or lengthens by a quarter, so that callers that failed together do not come back together. */
 const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms * (0.75 + Math.random() / 2)));
-
-/** The lease as this machine may count it: `Date` has whole seconds, so up to one is taken off. */
-function leaseMs(answer, headers) {
-    const until = Date.parse(answer?.lease_until) - Date.parse(headers.get('date'));
-    return until > 0 ? Math.max(until - 1000, until / 2) : undefined;
-}
 
 class Core {
     #url;
@@ -33,7 +28,8 @@ class Core {
 
     /** Ask to do a thing once. During an outage each claim is one try: only what was done has to be told at all costs. */
     claim(body, options) {
-        return this.#post('/v1/claims', canonical(body), { waitMs: body.wait_ms, tries: this.#down ? 1 : TRIES, ...options });
+        const nonce = body.two_phase ? randomUUID() : undefined; /* sent again with it, a claim whose answer was lost gets that answer */
+        return this.#post('/v1/claims', canonical({ ...body, nonce }), { waitMs: body.wait_ms, tries: this.#down ? 1 : TRIES, ...options });
     }
 
     /** From now on it may have happened. */
@@ -95,7 +91,7 @@ class Core {
         } catch (error) {
             throw new Unreachable(`what answers at ${this.#url} is not semel (status ${response.status})`, { cause: error });
         }
-        if (response.ok) return { ...answer, leaseMs: leaseMs(answer, response.headers) };
+        if (response.ok) return answer;
         if (response.status >= 500 || response.status === 408) throw new Unreachable(answer.detail ?? answer.title, { problem: answer });
         throw errorOf({ ...answer, code: answer.code ?? `http_${response.status}`, status: response.status });
     }

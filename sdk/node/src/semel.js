@@ -156,7 +156,7 @@ class Semel {
         const claim = new Claim({
             first: true, key: answer.downstream_key, intent: answer.intent, fence: answer.fence, acting: false,
             holder: this.#holder(body, answer),
-            leaseMs: Math.min(leaseMs ?? Infinity, answer.leaseMs ?? Infinity), askedAt,
+            leaseMs: answer.lease_ms, askedAt,
         });
         return twoPhase ? claim : claim.sent();
     }

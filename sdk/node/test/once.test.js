@@ -305,12 +305,24 @@ test('who was given a lease too late does not act', async () => {
     const slow = async (url) => {
         asked.push(url.replace(/.*\/v1/, ''));
         await new Promise((resolve) => setTimeout(resolve, 60));
-        const answer = { answer: 'proceed', intent: 'int_1', fence: 1, lease_until: new Date(Date.now() + 50).toISOString() };
-        return new Response(JSON.stringify(answer), { status: 201, headers: { date: new Date().toUTCString() } });
+        return new Response(JSON.stringify({ answer: 'proceed', intent: 'int_1', fence: 1, lease_ms: 50 }), { status: 201 });
     };
     const followup = new Semel({ url: daemon.url, fetch: slow }).once(() => assert.fail('an effect'), { key: 'slow-answer:{n}', leaseMs: 50 });
     await assert.rejects(followup({ n: 1 }), Fenced);
     assert.deepStrictEqual(asked.filter((path) => !/extend/.test(path)), ['/claims']);
+});
+
+test('a claim whose answer was lost is sent again and gets it', async () => {
+    const statuses = [];
+    const lossy = async (url, init) => {
+        const response = await fetch(url, init);
+        statuses.push(response.status);
+        if (statuses.length === 1) throw new TypeError('fetch failed');
+        return response;
+    };
+    const claim = await new Semel({ url: daemon.url, fetch: lossy }).claim('unheard:1', { twoPhase: true, waitMs: 0 });
+    assert.deepStrictEqual([claim.first, claim.fence, statuses], [true, 1, [201, 201]]);
+    await claim.release();
 });
 
 test('a late word of the last holder counts', async () => {

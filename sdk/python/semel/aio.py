@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import threading
 from typing import Any, Callable, Dict, Optional, Tuple, TypeVar
 
@@ -66,8 +67,8 @@ class AsyncClient(BaseClient):
 
     async def ask(self, workflow: str, key: Optional[str] = None, *, two_phase: bool = False, wait: float = 0.0, **more: Any) -> Answer:
         """POST /v1/claims: a Grant (act, then confirm) or a Replay (here is the result); everything else is an exception."""
-        terms = self.terms(key, workflow=workflow, wait=wait, two_phase=two_phase, **more)
-        return await self.drive(claim(terms, self.settings.patience_s))
+        terms = self.terms(key, workflow=workflow, wait=wait, **more)
+        return await self.drive(claim(dataclasses.replace(terms, two_phase=two_phase), self.settings.patience_s))
 
     async def sent(self, held: Held) -> Dict[str, Any]:
         """From now on it may have happened. Act only when this returns."""

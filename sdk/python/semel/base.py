@@ -60,7 +60,7 @@ class BaseClient:
     def terms(
         self, key: Optional[str], *, workflow: Optional[str] = None, input: Any = NOT_GIVEN, lease: Optional[float] = None,
         wait: Optional[float] = None, keep: Optional[str] = None, scope: Optional[str] = None, thread: Optional[str] = None,
-        action: Optional[str] = None, two_phase: bool = False,
+        action: Optional[str] = None,
     ) -> Terms:
         workflow = workflow or workflow_of(key)
         if scope not in (None, "run"):
@@ -72,7 +72,7 @@ class BaseClient:
         return Terms(
             workflow=workflow, key=key, input=input if input is NOT_GIVEN else values.plain(input),
             lease_s=lease if lease is not None else self.settings.lease_s, wait_s=wait if wait is not None else self.settings.wait_s,
-            keep=keep, run=self.settings.run, thread=thread, action=action, two_phase=two_phase,
+            keep=keep, run=self.settings.run, thread=thread, action=action,
         )
 
     def _run_name(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 import time
 from typing import Any, Callable, Dict, Optional, Tuple, TypeVar
@@ -68,9 +69,12 @@ class Client(BaseClient):
     # ---- the calls of the API ----
 
     def ask(self, workflow: str, key: Optional[str] = None, *, two_phase: bool = False, wait: float = 0.0, **more: Any) -> Answer:
-        """POST /v1/claims: a Grant (act, then confirm) or a Replay (here is the result); everything else is an exception."""
-        terms = self.terms(key, workflow=workflow, wait=wait, two_phase=two_phase, **more)
-        return self.drive(claim(terms, self.settings.patience_s))
+        """POST /v1/claims: a Grant (act, then confirm) or a Replay (here is the result); everything else is an exception.
+
+        With `two_phase` a Grant is only claimed: say `sent` before you act. Only such a claim is given again when its answer was lost.
+        """
+        terms = self.terms(key, workflow=workflow, wait=wait, **more)
+        return self.drive(claim(dataclasses.replace(terms, two_phase=two_phase), self.settings.patience_s))
 
     def sent(self, held: Held) -> Dict[str, Any]:
         """From now on it may have happened. Act only when this returns."""

@@ -3,16 +3,13 @@
 Each function here is a generator: it yields what is to be done (a Request, or a Pause), is sent the Reply, or is thrown NotSent or Lost.
 `Client` and `AsyncClient` drive them, and do nothing else of their own.
 
-Every call is safe to repeat, and is repeated while there is patience. Only the claim needs care: when its answer was lost, the repetition
-finds the intent held, perhaps by ourselves. So each claim carries a random mark in its `action`, and a claim that finds itself locked
-out after a loss looks whose mark the holder has. If it is its own, it goes on with that fence.
+Every call is safe to repeat, and is repeated while there is patience. A claim carries a nonce, so that its repetition is not locked out by
+the claim whose answer was lost: it gets that answer. This needs two phases: in one phase a claim counts as sent.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import datetime
-import email.utils
 import json
 import logging
 import secrets
@@ -20,7 +17,7 @@ import time
 from dataclasses import dataclass
 from typing import Any, Dict, Generator, Mapping, Optional, Tuple, TypeVar, Union
 
-from .errors import Fenced, InProgress, OutcomeUnknown, Unreachable, from_problem
+from .errors import Fenced, InProgress, Unreachable, from_problem
 from .wire import Lost, NotSent, Pause, Reply, Request
 
 T = TypeVar("T")
@@ -49,9 +46,9 @@ class Terms:
     run: Optional[str] = None
     thread: Optional[str] = None
     action: Optional[str] = None
-    two_phase: bool = False
+    two_phase: bool = True
 
-    def body(self, mark: str, wait_s: float) -> bytes:
+    def body(self, nonce: str, wait_s: float) -> bytes:
         members = {
             "workflow": self.workflow,
             "key": self.key,
@@ -60,8 +57,9 @@ class Terms:
             "keep": self.keep,
             "run": self.run,
             "thread": self.thread,
-            "action": _marked(self.action or "", mark),
+            "action": _clean(self.action),
             "two_phase": self.two_phase or None,
+            "nonce": nonce if self.two_phase else None,
         }
         body = {name: value for name, value in members.items() if value is not None}
         if self.input is not NOT_GIVEN:
@@ -147,81 +145,35 @@ def _complaint(request: Request, reply: Reply) -> str:
 
 def claim(terms: Terms, patience_s: float) -> Protocol[Answer]:
     """A Grant or a Replay; otherwise the exception that says what to do."""
-    mark, end, ever_lost = secrets.token_hex(8), time.monotonic() + terms.wait_s, False
+    nonce, end = secrets.token_hex(16), time.monotonic() + terms.wait_s
     while True:
         since = time.monotonic()
         slice_s = min(max(0.0, end - since), WAIT_SLICE_S)
-        reply, lost = yield from exchange(_claim_request(terms, mark, slice_s), patience_s, _claim_request(terms, mark, 0.0))
+        reply, lost = yield from exchange(_claim_request(terms, nonce, slice_s), patience_s, _claim_request(terms, nonce, 0.0))
         if reply.status == 201:
-            return _grant(reply, reply.json, terms.lease_s, since)
+            return _grant(reply.json, since)
         if reply.status == 200:
             return Replay(reply.json.get("intent"), reply.json.get("result"), reply.json.get("confirmed_at"))
-        error, ever_lost = from_problem(reply.json), ever_lost or lost
-        own: Optional[Dict[str, Any]] = None
-        if ever_lost and isinstance(error, (InProgress, OutcomeUnknown)):
-            own = yield from _look_for_own(str(error.intent), mark, patience_s)
-        if own is not None:
-            grant = yield from _go_on_with(own, terms, patience_s)
-            if grant is not None:
-                return grant
-        elif not isinstance(error, InProgress) or time.monotonic() >= end:
+        error = from_problem(reply.json)
+        if not isinstance(error, InProgress) or time.monotonic() >= end:
             raise error
-        elif not lost and time.monotonic() - since < slice_s / 2:  # it did not want to keep us waiting
+        if not lost and time.monotonic() - since < slice_s / 2:  # it did not want to keep us waiting
             yield Pause(min(reply.retry_after_s or 0.1, max(0.0, end - time.monotonic())))
 
 
-def _claim_request(terms: Terms, mark: str, wait_s: float) -> Request:
-    return Request("claim", "POST", "/v1/claims", terms.body(mark, wait_s), wait_s)
+def _claim_request(terms: Terms, nonce: str, wait_s: float) -> Request:
+    return Request("claim", "POST", "/v1/claims", terms.body(nonce, wait_s), wait_s)
 
 
-def _marked(action: str, mark: str) -> str:
-    room = ACTION_SIZE_MAX - len(mark) - 3
-    clean = "".join(c if c.isprintable() else " " for c in action)
-    text = clean.encode("utf-8", "replace")[:room].decode("utf-8", "ignore").strip()
-    return f"{text} [{mark}]".strip()
+def _clean(action: Optional[str]) -> Optional[str]:
+    """As much of it as is taken: it is a note for people, and no claim may fail for it."""
+    clean = "".join(c if c.isprintable() else " " for c in action or "")
+    return clean.encode("utf-8", "replace")[:ACTION_SIZE_MAX].decode("utf-8", "ignore").strip() or None
 
 
-def _grant(reply: Reply, answer: Mapping[str, Any], asked_s: Optional[float], since: float) -> Grant:
-    lease_s = lease_length(answer.get("lease_until"), reply.headers.get("date"), asked_s)
+def _grant(answer: Mapping[str, Any], since: float) -> Grant:
     shadow = answer.get("shadow") or {}
-    return Grant(answer["intent"], answer["fence"], answer["downstream_key"], lease_s, since, shadow.get("would"))
-
-
-def lease_length(until: Optional[str], date: Optional[str], asked_s: Optional[float]) -> float:
-    """How long the lease is, at least. Both times are the server's, so our clock need not agree; `date` has only whole seconds."""
-    if until is None or date is None:
-        return asked_s or 0.0
-    ends = datetime.datetime.fromisoformat(until.replace("Z", "+00:00"))
-    longest_s = (ends - email.utils.parsedate_to_datetime(date)).total_seconds()
-    if asked_s is not None and longest_s - 1.1 <= asked_s <= longest_s + 0.1:
-        return asked_s
-    return max(longest_s - 1.0, longest_s / 4)  # a policy's lease is a second or more, so a quarter of at most two is less
-
-
-def _look_for_own(intent: str, mark: str, patience_s: float) -> Protocol[Optional[Dict[str, Any]]]:
-    """The intent, when its last claim was this very one. The token needs the scope `read` to see that."""
-    reply, _ = yield from exchange(Request("look", "GET", f"/v1/intents/{intent}"), patience_s)
-    if reply.status == 403:
-        log.warning("the answer to a claim of %s was lost; a token with the scope read would let it go on before the lease ends", intent)
-    own = reply.status == 200 and str(reply.json.get("action")).endswith(f"[{mark}]")
-    return reply.json if own else None
-
-
-def _go_on_with(own: Dict[str, Any], terms: Terms, patience_s: float) -> Protocol[Optional[Grant]]:
-    """Takes up a claim whose answer was lost; None when it ended meanwhile and is to be asked for again."""
-    held, since = (own["intent"], own["fence"]), time.monotonic()
-    try:
-        if own["state"] == "unknown":  # its lease is over, and nothing was done with it
-            yield from say(held, "fail", failure("none", False, "the answer to the claim was lost; nothing was done"), patience_s)
-            return None
-        said = yield from say(held, "extend", _lease(terms.lease_s), patience_s)
-    except Fenced:
-        return None
-    return _grant(said, {**own, **said.json}, terms.lease_s, since)
-
-
-def _lease(lease_s: Optional[float]) -> Dict[str, Any]:
-    return {} if lease_s is None else {"lease_ms": max(10, round(lease_s * 1000))}
+    return Grant(answer["intent"], answer["fence"], answer["downstream_key"], answer["lease_ms"] / 1000, since, shadow.get("would"))
 
 
 # ---- what a holder says ----
@@ -262,7 +214,7 @@ def begin(terms: Terms, says_sent: bool, patience_s: float, progress: Progress) 
     end = time.monotonic() + terms.wait_s
     for _ in range(BEGIN_TRIES_MAX):
         left_s = max(0.0, end - time.monotonic())
-        answer = yield from claim(dataclasses.replace(terms, two_phase=True, wait_s=left_s), patience_s)
+        answer = yield from claim(dataclasses.replace(terms, wait_s=left_s), patience_s)
         if isinstance(answer, Replay) or not says_sent:
             return answer
         progress.grant = answer

@@ -50,7 +50,7 @@ class Entry:
     def terms(self) -> Terms:
         first = self.first
         value = first["input"] if "input" in first else NOT_GIVEN
-        return Terms(first["workflow"], first.get("key"), value, run=first.get("run"), action=first.get("action"), two_phase=True)
+        return Terms(first["workflow"], first.get("key"), value, run=first.get("run"), action=first.get("action"))
 
 
 def _is_alive(pid: Any) -> bool:
