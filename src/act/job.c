@@ -175,6 +175,14 @@ void job_take(struct job *job)
     submit(job, JOB_TAKING);
 }
 
+void job_give_up(struct job *job)
+{
+    job->give_up = true;
+    job->place->pace.running++; /* there is no destination whose pace it could take */
+    job->command = (struct engine_command){.ledger = ledger_command(job, OP_TAKE)};
+    submit(job, JOB_TAKING);
+}
+
 static void leave(struct job *job)
 {
     pace_cancel(&job->place->pace);

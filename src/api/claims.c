@@ -190,9 +190,10 @@ static void answer_in_progress(struct call *call)
 static void answer_unknown(struct call *call)
 {
     if (call->command.answer.other)
-        problem_with(call, "outcome_unknown", write_unknown,
-                     "Nobody can tell whether another question of this conversation was answered. Answers wait until a person has "
-                     "said so (semel exceptions resolve); with on_unknown: skip for the workflow answers they do not.");
+        problem_with(
+            call, "outcome_unknown", write_unknown,
+            "Nobody can tell whether another question of this conversation was answered. Answers wait until a person has "
+            "said so (semel exceptions resolve); with on_unknown: skip for the workflow answers they do not.");
     else
         problem_with(call, "outcome_unknown", write_unknown, "The last holder stopped after it may have acted.");
 }

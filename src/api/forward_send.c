@@ -3,6 +3,7 @@
 
 #include "api/forward.h"
 #include "base/when.h"
+#include "destination/header.h"
 
 #define REPLAY_ARENA_MAX (512u << 20)
 
@@ -10,14 +11,12 @@
 
 static bool is_own(struct bytes name)
 {
-    static const char *const names[] = {
-        "host",      "content-length", "transfer-encoding", "connection",    "expect",          "te",          "upgrade",
-        "trailer",   "keep-alive",     "proxy-connection",  "authorization", "prefer",          "semel-token", "semel-key",
-        "semel-run", "semel-workflow", "semel-thread",      "semel-action",  "semel-occurrence"};
+    static const char *const names[] = {"authorization",  "prefer",       "semel-token",  "semel-key",       "semel-run",
+                                        "semel-workflow", "semel-thread", "semel-action", "semel-occurrence"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (bytes_eq_nocase(name, bytes_of(names[i])))
             return true;
-    return false;
+    return header_is_request_framing(name);
 }
 
 struct bytes forward_path(const struct http_head *head)
@@ -224,14 +223,6 @@ static void piece_on_loop(void *arg)
     free(piece);
 }
 
-static struct bytes reply_header(const struct effect_reply *reply, const char *name)
-{
-    for (size_t i = 0; i < reply->header_count; i++)
-        if (bytes_eq_nocase(reply->headers[i].name, bytes_of(name)))
-            return reply->headers[i].value;
-    return BYTES_NONE;
-}
-
 static struct pair *keep_headers(const struct effect_reply *reply, struct arena *arena)
 {
     struct pair *headers = arena_zalloc(arena, reply->header_count + 1, sizeof *headers);
@@ -245,7 +236,8 @@ static struct pair *keep_headers(const struct effect_reply *reply, struct arena 
 static void on_head(struct act_call *attended)
 {
     struct forward *forward = attended->user;
-    bool events = bytes_starts(reply_header(&attended->reply, "content-type"), BYTES("text/event-stream"));
+    bool events = bytes_starts(header_find(attended->reply.headers, attended->reply.header_count, BYTES("content-type")),
+                               BYTES("text/event-stream"));
     forward->head = (struct effect_reply){.status = attended->reply.status, .header_count = attended->reply.header_count};
     forward->head.headers = keep_headers(&attended->reply, &forward->pieces);
     forward->streaming = events && forward->head.status >= 200 && forward->head.status < 300 && !forward->pieces.failed;

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/when.h"
 #include "destination/destination_read.h"
+#include "destination/header.h"
 
 #define OCCURRENCE_MAX 1000000
 #define KEY_PARTS_MAX (16 + SETTING_LIST_MAX)
@@ -87,14 +88,6 @@ static void over(struct forward *forward)
 }
 
 /* ---- which call it is ---- */
-
-static struct bytes header_of(const struct llm_call *own, struct bytes name)
-{
-    for (size_t i = 0; i < own->forward.request.header_count; i++)
-        if (bytes_eq_nocase(own->forward.request.headers[i].name, name))
-            return own->forward.request.headers[i].value;
-    return BYTES_NONE;
-}
 
 /* Takes the member at the dotted path out of the tree. */
 static void leave_out(struct json *json, struct bytes path)
@@ -184,7 +177,7 @@ static void hash_call(struct llm_call *own, struct bytes scope, struct bytes occ
                                          own->run.at != NULL ? own->run : BYTES("")};
     size_t count = 9;
     for (size_t i = 0; i < memo->vary_count; i++)
-        parts[count++] = header_of(own, memo->vary[i]);
+        parts[count++] = header_find(own->forward.request.headers, own->forward.request.header_count, memo->vary[i]);
     for (size_t i = 0; forward_brings_credential(forward) && i < forward->credential_count; i++)
         parts[count++] = forward->credentials[i].value;
     own->hash = hash_parts(parts, count);
@@ -194,7 +187,10 @@ _Static_assert(9 + SETTING_LIST_MAX + FORWARD_CREDENTIALS_MAX <= KEY_PARTS_MAX, 
 static bool is_retry(const struct llm_call *own)
 {
     uint64_t n;
-    return bytes_to_u64(header_of(own, BYTES("x-stainless-retry-count")), &n) && n > 0;
+    return bytes_to_u64(
+               header_find(own->forward.request.headers, own->forward.request.header_count, BYTES("x-stainless-retry-count")),
+               &n) &&
+           n > 0;
 }
 
 /* "openai:0123…", and outside of runs and windows the leader of those that are the same. */
