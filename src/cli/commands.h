@@ -7,10 +7,10 @@
 #include "cli/cli.h"
 
 extern const struct cli_option audit_verify_options[], claim_options[], confirm_options[], daemon_options[], extend_options[],
-    fail_options[], help_options[], intents_options[], key_options_table[], release_options[], sent_options[], show_options[],
-    quarantine_lift_options[], run_options[], token_create_options[], why_options[], effects_add_options[], effects_ls_options[],
-    effects_note_options[], effects_resolve_options[], exceptions_assign_options[], exceptions_ls_options[],
-    exceptions_resolve_options[];
+    fail_options[], help_options[], intents_options[], key_options_table[], keys_lint_options[], release_options[],
+    sent_options[], show_options[], quarantine_lift_options[], run_options[], token_create_options[], why_options[],
+    effects_add_options[], effects_ls_options[], effects_note_options[], effects_resolve_options[], exceptions_assign_options[],
+    exceptions_ls_options[], exceptions_resolve_options[];
 extern const char *const completion_shells[];
 
 int audit_verify_run(struct cli *cli);
@@ -32,6 +32,7 @@ int fail_run(struct cli *cli);
 int help_run(struct cli *cli);
 int intents_run(struct cli *cli);
 int key_run(struct cli *cli);
+int keys_lint_run(struct cli *cli);
 int policy_apply_run(struct cli *cli);
 int policy_check_run(struct cli *cli);
 int policy_settings_run(struct cli *cli);

@@ -188,7 +188,7 @@ struct holder {
 /* One effect and all that is known about it from outside. */
 struct effect {
     int number;
-    char key[16];
+    char key[24];
     enum place_kind kind;
     bool attended; /* its caller waits and decides about another try */
     bool in_line;
