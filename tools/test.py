@@ -2,6 +2,7 @@
 """Runs all tests of a build and sums them up in one last line: N passed, N failed, N skipped."""
 import argparse
 import concurrent.futures
+import functools
 import os
 import pathlib
 import re
@@ -70,6 +71,8 @@ def run_processes(env, patterns, sanitized):
     """What needs processes. The fakes and the bare clients know nothing of the build, so a sanitizer has nothing to look for there."""
     installed = subprocess.run([sys.executable, str(ROOT / 'tools/interop.py')]).returncode
     counts = [(0, 1, 0)] if installed == 1 else []
+    if not patterns or any(pattern in 'test_examples' for pattern in patterns):
+        counts += [(0, 1, 0)] if install_frameworks() is False else []
     folders = ['tests/e2e'] if sanitized else ['tests/providers', 'tests/interop', 'tests/e2e']
     counts += [run_pytest(folder, env, patterns) for folder in folders]
     return tuple(sum(column) for column in zip(*counts))
@@ -86,21 +89,31 @@ def run_node_files(files, env, patterns):
     return counts.get('pass', 0), max(failed, 1 if result.returncode != 0 else 0), 0 if patterns else counts.get('skipped', 0)
 
 
+@functools.cache
+def install_frameworks():
+    """The real frameworks, for the Node client's tests and for the examples. None when this Node is too old for them."""
+    version = subprocess.run(['node', '--version'], capture_output=True, text=True).stdout
+    if int(version.lstrip('v').split('.')[0]) < 20:
+        print(f'skipped: LangChain needs Node 20, and this is {version}', end='', flush=True)
+        return None
+    if subprocess.run(['npm', 'ci', '--ignore-scripts', '--silent'], cwd=ROOT / 'sdk/node/interop').returncode != 0:
+        print('FAIL npm ci in sdk/node/interop', flush=True)
+        return False
+    return True
+
+
 def run_node(env, patterns, sanitized):
     """The Node client, then the same with real frameworks from npm; those are about JavaScript, so one build is enough."""
     folder = ROOT / 'sdk/node'
     own = run_node_files(sorted((folder / 'test').glob('*.test.js')), env, patterns)
     if sanitized:
         return own
-    version = subprocess.run(['node', '--version'], capture_output=True, text=True).stdout
-    if int(version.lstrip('v').split('.')[0]) < 20:
-        print(f'skipped: LangChain needs Node 20, and this is {version}', end='', flush=True)
+    installed = install_frameworks()
+    if installed is None:
         return own[0], own[1], own[2] + 1
-    interop = folder / 'interop'
-    if subprocess.run(['npm', 'ci', '--ignore-scripts', '--silent'], cwd=interop).returncode != 0:
-        print('FAIL npm ci in sdk/node/interop', flush=True)
+    if not installed:
         return own[0], own[1] + 1, own[2]
-    real = run_node_files(sorted(interop.glob('*.test.mjs')), env, patterns)
+    real = run_node_files(sorted((folder / 'interop').glob('*.test.mjs')), env, patterns)
     return tuple(a + b for a, b in zip(own, real))
 
 
