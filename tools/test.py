@@ -117,6 +117,18 @@ def run_node(env, patterns, sanitized):
     return tuple(a + b for a, b in zip(own, real))
 
 
+def run_n8n(env, patterns, sanitized):
+    """The nodes for n8n, built and called as n8n calls them; n8n itself is ./dev test-n8n."""
+    folder = ROOT / 'integrations/n8n'
+    if sanitized or install_frameworks() is None:
+        return 0, 0, 0
+    for words in (['npm', 'ci', '--ignore-scripts', '--silent'], ['npm', 'run', '--silent', 'build']):
+        if subprocess.run(words, cwd=folder).returncode != 0:
+            print(f'FAIL {" ".join(words)} in integrations/n8n', flush=True)
+            return 0, 1, 0
+    return run_node_files(sorted((folder / 'test').glob('*.test.js')), env, patterns)
+
+
 FUZZ_TARGETS = sorted(path.name for path in (ROOT / 'tests/fuzz/corpus').iterdir() if path.is_dir())
 
 
@@ -177,6 +189,7 @@ def main():
         counts.append(run_pytest('sdk/python/tests', env, args.patterns))
         counts.append(run_pytest('sdk/c/tests', env, args.patterns))
         counts.append(run_node(env, args.patterns, sanitized))
+        counts.append(run_n8n(env, args.patterns, sanitized))
     passed, failed, skipped = (sum(column) for column in zip(*counts))
     print(f'{passed} passed, {failed} failed, {skipped} skipped', flush=True)
     sys.exit(1 if failed or not passed else 0)
