@@ -159,7 +159,8 @@ static void write_finding(struct json_out *out, const struct lint_finding *findi
     json_i64(out, finding->count);
     json_name(out, "of");
     json_i64(out, finding->of);
-    write_names(out, "examples", finding->examples, (size_t)(finding->examples[0].at != NULL) + (finding->examples[1].at != NULL));
+    write_names(out, "examples", finding->examples,
+                (size_t)(finding->examples[0].at != NULL) + (finding->examples[1].at != NULL));
     write_names(out, "fields", finding->fields, finding->field_count);
     json_name(out, "text");
     json_text(out, buf_bytes(&text));

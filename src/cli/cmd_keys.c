@@ -55,8 +55,8 @@ static bool print_report(struct cli *cli, const struct json *report)
     const struct json *findings = json_get(report, BYTES("findings"));
     bool problem = false;
     uint32_t count = findings != NULL && findings->type == JSON_ARRAY ? findings->count : 0;
-    print_line("%.*s: %.*s keys%s", BYTES_ARG(print_field(cli, report, "workflow")), BYTES_ARG(print_field(cli, report, "sampled")),
-               count == 0 ? ", nothing to complain about" : "");
+    print_line("%.*s: %.*s keys%s", BYTES_ARG(print_field(cli, report, "workflow")),
+               BYTES_ARG(print_field(cli, report, "sampled")), count == 0 ? ", nothing to complain about" : "");
     for (uint32_t i = 0; i < count; i++) {
         problem = problem || is_problem(&findings->items[i]);
         print_finding(cli, &findings->items[i]);

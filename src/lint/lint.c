@@ -27,8 +27,8 @@ struct lint_table {
     uint64_t (*cells)[LINT_FIELDS_MAX]; /* 0: the field is absent */
     bool *has_fields;
     size_t with_input;
-    uint64_t everywhere; /* columns that every row with fields has */
-    uint64_t core;       /* columns that say what it is, not which attempt */
+    uint64_t everywhere;   /* columns that every row with fields has */
+    uint64_t core;         /* columns that say what it is, not which attempt */
     struct bytes *windows; /* keys without their time windows */
     struct place *places;  /* for sorted(): one order at a time */
 };
@@ -329,7 +329,8 @@ static size_t count_of(uint64_t columns)
 /* Words that a template takes for something else need `input.` in front of them. */
 static bool is_reserved(struct bytes name)
 {
-    static const char *const words[] = {"hash", "day", "week", "month", "quarter", "year", "hour", "today", "window", "billing", "input"};
+    static const char *const words[] = {"hash", "day",   "week",   "month",   "quarter", "year",
+                                        "hour", "today", "window", "billing", "input"};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (bytes_is(name, words[i]))
             return true;
@@ -438,15 +439,17 @@ void lint_explain(const struct lint_finding *finding, struct buf *text, struct b
     static const struct {
         const char *text, *fix;
     } words[] = {
-        [LINT_NEVER_REPEATS] = {"The same contents came again within a day %lld times, each time under a new key, so no duplicate was "
-                                "recognised.",
-                                "Make the key from fields that stay the same when the caller tries again."},
+        [LINT_NEVER_REPEATS] =
+            {"The same contents came again within a day %lld times, each time under a new key, so no duplicate was "
+             "recognised.",
+             "Make the key from fields that stay the same when the caller tries again."},
         [LINT_RANDOM] = {"%lld keys hold a random id that came only once.",
                          "When the id is made for the call, leave it out of the key. When it is the event's own, this is fine."},
         [LINT_CLOCK] = {"%lld keys hold the time of the call, to the minute or finer, so a retry has another key.",
                         "Use the event's own time, and a window such as {day} or {window:15m}."},
-        [LINT_TOO_BROAD] = {"%lld claims were refused because their key was used for other contents before.",
-                            "Add the fields that differ to the key, or ignore them in the policy when they may differ between attempts."},
+        [LINT_TOO_BROAD] =
+            {"%lld claims were refused because their key was used for other contents before.",
+             "Add the fields that differ to the key, or ignore them in the policy when they may differ between attempts."},
         [LINT_NEAR_EQUAL] = {"%lld keys differ from another one only in upper and lower case or in white space.",
                              "Bring the values to one form before the key is made; a template trims white space."},
         [LINT_NO_INPUT] = {"%lld claims brought no input, so nobody can tell whether different keys mean the same thing.",

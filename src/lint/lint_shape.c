@@ -102,7 +102,9 @@ static bool is_moment_near(struct bytes text, int64_t at_us)
     static const struct {
         const char *pattern;
         size_t month, day, hour, minute;
-    } forms[] = {{"9999-99-99T99:99", 5, 8, 11, 14}, {"9999-99-99 99:99", 5, 8, 11, 14}, {"99999999T9999", 4, 6, 9, 11},
+    } forms[] = {{"9999-99-99T99:99", 5, 8, 11, 14},
+                 {"9999-99-99 99:99", 5, 8, 11, 14},
+                 {"99999999T9999", 4, 6, 9, 11},
                  {"999999999999", 4, 6, 8, 10}};
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
         if (match(text, forms[i].pattern) == 0)
@@ -183,8 +185,9 @@ static bool has_any_end(struct bytes text, const char *const *ends)
 bool shape_is_attempt(struct bytes field)
 {
     static const char *const names[] = {
-        "attempt",   "attempt_id", "attempts", "call_id", "callId",      "execution_id", "executionId", "job_id",       "nonce",    "now",     "random",
-        "request_id", "requestId", "retries",  "retry",   "retry_count", "span_id",      "timestamp",   "tool_call_id", "trace_id", "traceId", "uuid",
+        "attempt", "attempt_id", "attempts",     "call_id",    "callId",    "execution_id", "executionId", "job_id",
+        "nonce",   "now",        "random",       "request_id", "requestId", "retries",      "retry",       "retry_count",
+        "span_id", "timestamp",  "tool_call_id", "trace_id",   "traceId",   "uuid",
     };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (bytes_eq_nocase(field, bytes_of(names[i])))
@@ -194,7 +197,8 @@ bool shape_is_attempt(struct bytes field)
 
 bool shape_names_a_thing(struct bytes field)
 {
-    static const char *const ends[] = {"id",   "email", "phone",  "number", "sku",     "key",      "lead",     "order", "invoice",
-                                       "user", "to",    "ticket", "contact", "account", "customer", "recipient", NULL};
+    static const char *const ends[] = {"id",      "email",   "phone",    "number",    "sku", "key",
+                                       "lead",    "order",   "invoice",  "user",      "to",  "ticket",
+                                       "contact", "account", "customer", "recipient", NULL};
     return has_any_end(field, ends) && !shape_is_attempt(field);
 }

@@ -39,11 +39,21 @@ TEST(lint_sees_the_clock_and_not_a_window)
         const char *key;
         bool clock;
     } rows[] = {
-        {"send:1794784950", true},         {"send:1794784950123", true},       {"send:1794784950123456", true},
-        {"send:2026-11-15T23:22:31Z", true}, {"send:2026-11-16T00:22+01:00", true}, {"send:20261115T232230", true},
-        {"send:202611152322", true},       {"send:2026-11-15", false},         {"send:2026-11-15T23", false},
-        {"order:1694784950", false},       {"lead:8821", false},               {"send:2026-11-10T23:22:31Z", false},
-        {"send:2026-11-15T18:50:00Z", false}, {"phone:+491701234567", false},   {"", false},
+        {"send:1794784950", true},
+        {"send:1794784950123", true},
+        {"send:1794784950123456", true},
+        {"send:2026-11-15T23:22:31Z", true},
+        {"send:2026-11-16T00:22+01:00", true},
+        {"send:20261115T232230", true},
+        {"send:202611152322", true},
+        {"send:2026-11-15", false},
+        {"send:2026-11-15T23", false},
+        {"order:1694784950", false},
+        {"lead:8821", false},
+        {"send:2026-11-10T23:22:31Z", false},
+        {"send:2026-11-15T18:50:00Z", false},
+        {"phone:+491701234567", false},
+        {"", false},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (shape_clock(bytes_of(rows[i].key), NOW_US) != rows[i].clock)
@@ -60,7 +70,8 @@ TEST(lint_takes_windows_and_spelling_out)
     CHECK_TEXT(shape_without_windows(BYTES("order:202611159"), &arena), "order:202611159");
     CHECK_TEXT(shape_folded(BYTES("  Lead  A\t1 "), &arena), "lead a 1");
     CHECK(shape_is_attempt(BYTES("Request_ID")) && !shape_is_attempt(BYTES("lead_uuid")));
-    CHECK(shape_names_a_thing(BYTES("lead_id")) && !shape_names_a_thing(BYTES("request_id")) && !shape_names_a_thing(BYTES("body")));
+    CHECK(shape_names_a_thing(BYTES("lead_id")) && !shape_names_a_thing(BYTES("request_id")) &&
+          !shape_names_a_thing(BYTES("body")));
     arena_release(&arena);
 }
 
@@ -84,7 +95,8 @@ static struct world *new_world(void)
 /* One field: a name and a small number for its value; the number stands for its hash. */
 static struct bytes fields(struct world *world, int lead, int template, int request)
 {
-    return arena_printf(&world->arena, "{\"lead_id\":\"%016x\",\"request_id\":\"%016x\",\"template\":\"%016x\"}", lead, request, template);
+    return arena_printf(&world->arena, "{\"lead_id\":\"%016x\",\"request_id\":\"%016x\",\"template\":\"%016x\"}", lead, request,
+                        template);
 }
 
 static void came(struct world *world, struct bytes key, struct bytes given, int64_t at_us)
@@ -160,8 +172,8 @@ TEST(lint_finds_the_clock_in_keys)
 {
     struct world *world = new_world();
     for (int i = 0; i < MANY; i++)
-        came(world, arena_printf(&world->arena, "mail:%lld", (long long)(NOW_US / WHEN_SECOND + i)), fields(world, i / 3 + 1, 7, i),
-             NOW_US + i * WHEN_SECOND);
+        came(world, arena_printf(&world->arena, "mail:%lld", (long long)(NOW_US / WHEN_SECOND + i)),
+             fields(world, i / 3 + 1, 7, i), NOW_US + i * WHEN_SECOND);
     look(world);
     CHECK(found(world, LINT_CLOCK) != NULL && found(world, LINT_CLOCK)->problem);
     CHECK_INT(found(world, LINT_NEVER_REPEATS)->count, MANY - 4);
@@ -220,9 +232,9 @@ TEST(lint_proposes_few_fields_and_joins_nothing_that_differs)
     struct world *world = new_world();
     for (int i = 0; i < 24; i++) {
         int lead = i % 4 + 1, step = i / 4 % 2 + 1; /* each of eight things three times */
-        struct bytes given = arena_printf(&world->arena,
-                                          "{\"body\":\"%016x\",\"lead_id\":\"%016x\",\"sent\":\"%016x\",\"step\":\"%016x\"}",
-                                          lead * 10 + step, lead, 1000 + i, step);
+        struct bytes given =
+            arena_printf(&world->arena, "{\"body\":\"%016x\",\"lead_id\":\"%016x\",\"sent\":\"%016x\",\"step\":\"%016x\"}",
+                         lead * 10 + step, lead, 1000 + i, step);
         came(world, uuid(world, i + 1), given, NOW_US + i * WHEN_SECOND);
     }
     look(world);
