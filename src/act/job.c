@@ -116,13 +116,13 @@ static struct ledger_command ledger_command(const struct job *job, enum ledger_o
 
 /* ---- taking ---- */
 
-static enum status write_taken(struct store *store, const struct ledger *ledger, int64_t intent,
+static enum status write_taken(struct store *store, struct ledger *ledger, struct bytes space, int64_t intent,
                                const struct destination *destination, struct why *why)
 {
     int64_t lease_us = act_lease_us(destination);
     struct q_outbox_taken taken = {intent, ledger->now.wall_us + lease_us + LOOK_AFTER_US,
                                    ledger->now.run_us + lease_us + act_arrival_us(destination)};
-    return store_run(store, &OUTBOX_TAKEN, &taken, 1, NULL, NULL, NULL, why);
+    return outbox_taken(store, ledger, space, &taken, why);
 }
 
 static enum status take_any(void *ctx, const void *row, struct why *why)
@@ -137,17 +137,17 @@ enum status act_write_claimed(struct store *store, struct ledger *ledger, struct
 {
     int64_t intent = command->answer.intent;
     struct q_outbox_has look = {intent};
-    struct q_outbox_stand ask = {intent, STEP_ASK, ledger->now.wall_us, 0};
+    struct q_outbox_ask ask = {intent, STEP_ASK, ledger->now.wall_us};
     enum intent_state state = command->answer.state;
     bool found = false;
     if (state != STATE_SENT && state != STATE_UNKNOWN)
         return OK;
     TRY(store_run(store, &OUTBOX_HAS, &look, 1, take_any, &found, NULL, why));
     if (!found)
-        TRY(outbox_write(store, ledger, command, order, why));
+        TRY(outbox_write(store, ledger, command->answer.intent, order, why));
     /* A claim may be what finds out that nobody can tell, and the row was waiting for its caller: it has to be looked at. */
-    return state == STATE_SENT ? write_taken(store, ledger, intent, destination, why)
-                               : store_run(store, &OUTBOX_STAND, &ask, 1, NULL, NULL, NULL, why);
+    return state == STATE_SENT ? write_taken(store, ledger, order->row.space, intent, destination, why)
+                               : outbox_ask(store, ledger, order->row.space, &ask, why);
 }
 
 static enum status also_taken(struct store *store, struct ledger *ledger, struct engine_command *command, struct why *why)
@@ -155,7 +155,7 @@ static enum status also_taken(struct store *store, struct ledger *ledger, struct
     const struct job *job = command->user;
     if (command->answer.state != STATE_SENT)
         return OK; /* declared unknown instead: the row is due, and is looked at again */
-    return write_taken(store, ledger, job->effect.intent, job->destination, why);
+    return write_taken(store, ledger, job->effect.space, job->effect.intent, job->destination, why);
 }
 
 void job_take(struct job *job)
@@ -366,9 +366,9 @@ static enum status also_ended(struct store *store, struct ledger *ledger, struct
         ended.step = STEP_ASK;
         ended.due = ledger->now.wall_us;
     } else {
-        ended.step = STEP_DELIVER; /* and when, unless a caller attends to it */
+        ended.step = STEP_DELIVER;
     }
-    return store_run(store, &OUTBOX_ENDED, &ended, 1, NULL, NULL, NULL, why);
+    return outbox_ended(store, ledger, job->effect.space, &ended, why);
 }
 
 static void keep_result(struct job *job, struct bytes evidence)
@@ -420,7 +420,7 @@ static void say(struct job *job, enum outcome outcome, struct bytes because)
 static enum status write_probe(struct store *store, struct ledger *ledger, struct engine_command *command, struct why *why)
 {
     struct job *job = command->user;
-    TRY(store_run(store, &OUTBOX_STAND, &job->stand, 1, NULL, NULL, NULL, why));
+    bool changed;
     struct row_decision *row = audit_add(ledger->audit);
     if (row == NULL)
         return why_set(why, FULL, "no memory for a decision");
@@ -433,7 +433,7 @@ static enum status write_probe(struct store *store, struct ledger *ledger, struc
     row->actor = BYTES("outbox");
     row->reason = bytes_of(job->reason);
     row->detail = job->evidence;
-    return OK;
+    return outbox_stand(store, ledger, &job->effect, &job->stand, &changed, why);
 }
 
 static void not_sure(struct job *job)
@@ -441,7 +441,8 @@ static void not_sure(struct job *job)
     struct ledger_now now = engine_now(job->act->engine);
     int64_t wait_us = job->recipe->settle_us > PROBE_AGAIN_US ? job->recipe->settle_us : PROBE_AGAIN_US;
     wait_us <<= job->effect.probes < 8 ? job->effect.probes : 8;
-    job->stand = (struct q_outbox_stand){job->effect.intent, STEP_ASK, now.wall_us + wait_us, job->effect.probes + 1};
+    job->stand =
+        (struct q_outbox_stand){job->effect.intent, STEP_ASK, now.wall_us + wait_us, job->effect.probes + 1, job->effect.due};
     job->reason = "the_answer_proves_nothing";
     job->command = (struct engine_command){.write = write_probe};
     submit(job, JOB_SAYING);
@@ -520,8 +521,9 @@ static void call_done(struct transport_call *call)
 static enum status write_stand(struct store *store, struct ledger *ledger, struct engine_command *command, struct why *why)
 {
     struct job *job = command->user;
-    TRY(store_run(store, &OUTBOX_STAND, &job->stand, 1, NULL, NULL, NULL, why));
-    return job->dead ? raise_dead(store, ledger, job, why) : OK;
+    bool changed;
+    TRY(outbox_stand(store, ledger, &job->effect, &job->stand, &changed, why));
+    return job->dead && changed ? raise_dead(store, ledger, job, why) : OK;
 }
 
 /* Nothing is to be sent now: the row says so. */
@@ -532,7 +534,7 @@ void job_stand(struct job *job, const struct ladder_advice *advice)
     ASSERT(advice->move != LADDER_DELIVER && advice->move != LADDER_ASK && advice->move != LADDER_GIVE_UP);
     int64_t step = steps[advice->move] >= 0 ? steps[advice->move] : job->effect.step;
     job->stand = (struct q_outbox_stand){job->effect.intent, step, advice->move == LADDER_WAIT ? advice->at_us : OUTBOX_NEVER,
-                                         job->effect.probes};
+                                         job->effect.probes, job->effect.due};
     job->dead = advice->move == LADDER_DEAD;
     job->reason = advice->reason;
     job->command = (struct engine_command){.write = write_stand};

@@ -10,12 +10,21 @@ static struct ladder_advice advise(enum ladder_move move, int64_t at_us, const c
     return (struct ladder_advice){move, at_us, reason};
 }
 
+static struct ladder_advice after_caller(const struct effect_view *view)
+{
+    if (!view->ambiguous || MUTANT(ATTENDED_FORGOTTEN))
+        return advise(LADDER_WAIT, OUTBOX_NEVER, "its caller decides about another try");
+    if (view->caller_us > 0)
+        return advise(LADDER_WAIT, view->wall_us + view->caller_us, "its caller may come back");
+    return advise(LADDER_GIVE_UP, 0, "its caller did not come back");
+}
+
 static struct ladder_advice after_pending(const struct effect_view *view)
 {
     bool too_often = view->tries >= view->tries_max && !MUTANT(TRIES_UNCOUNTED),
          too_late = view->deadline_us != 0 && view->wall_us >= view->deadline_us;
     if (view->attended && !MUTANT(ATTENDED_RESEND))
-        return advise(LADDER_WAIT, OUTBOX_NEVER, "its caller decides about another try");
+        return after_caller(view);
     if (!too_often && !too_late)
         return advise(LADDER_DELIVER, 0, "due");
     const char *reason = too_late ? "its time is over" : "all its attempts are used up";

@@ -1,8 +1,9 @@
 /*
  * ladder: what to do next about an effect. Pure: a view of it in, one piece of advice out; tested by table.
  *
- *   PENDING   nothing is open: deliver it, unless a caller attends to it, its attempts or its time are used up
- *             (then a person gets it, or, if an attempt may have happened, the ledger makes it UNKNOWN)
+ *   PENDING   nothing is open: deliver it, unless its attempts or its time are used up (then a person gets it, or, if an attempt
+ *             may have happened, the ledger makes it UNKNOWN). What a caller attends to waits for that caller; if it may have
+ *             happened, only as long as a repetition would be harmless, then the ledger makes it UNKNOWN
  *   UNKNOWN   ask the destination, once nothing of ours can still arrive there and its answer means something; a bounded
  *             number of times; then a person has it, with all that was seen
  *   settled   nothing
@@ -18,10 +19,11 @@
 
 struct effect_view {
     enum intent_state state;
-    bool attended;  /* a caller decides about another try */
-    bool ambiguous; /* an attempt may have happened */
-    bool skipped;   /* UNKNOWN, and the rules say that nobody is asked */
-    bool can_ask;   /* the destination can be asked about this request */
+    bool attended;     /* a caller decides about another try */
+    int64_t caller_us; /* … and, if an attempt may have happened, for so long from now */
+    bool ambiguous;    /* an attempt may have happened */
+    bool skipped;      /* UNKNOWN, and the rules say that nobody is asked */
+    bool can_ask;      /* the destination can be asked about this request */
     int64_t tries, tries_max, probes, probes_max;
     int64_t deadline_us; /* wall; 0 for none */
     int64_t quiet_us;    /* run; until then an earlier attempt may still arrive */

@@ -44,6 +44,22 @@ TEST(what_a_caller_attends_to_is_never_sent_by_itself)
     CHECK_INT(ladder_next(&view).move, LADDER_WAIT);
 }
 
+TEST(a_caller_may_come_back_to_what_may_have_happened_as_long_as_that_is_harmless)
+{
+    struct effect_view view = fresh;
+    view.attended = true;
+    view.ambiguous = true;
+    view.caller_us = 1;
+    view.tries = 9;
+    CHECK_INT(ladder_next(&view).move, LADDER_WAIT);
+    CHECK_INT(ladder_next(&view).at_us, view.wall_us + 1);
+    view.caller_us = 0;
+    CHECK_INT(ladder_next(&view).move, LADDER_GIVE_UP);
+    view.ambiguous = false;
+    CHECK_INT(ladder_next(&view).move, LADDER_WAIT);
+    CHECK_INT(ladder_next(&view).at_us, OUTBOX_NEVER);
+}
+
 TEST(the_destination_is_asked_only_when_nothing_can_still_arrive)
 {
     struct effect_view view = fresh;

@@ -99,6 +99,16 @@ static bool can_ask(struct job *job)
                                                     job->effect.first_sent, &job->arena, &job->question, &why) == OK;
 }
 
+/* How long a caller may still come back after a call that may have happened: as long as the ledger would give it out again
+ * (see retry_is_deduplicated() there). Where a repetition is harmless for ever, or accepted, for as long as effects are tried. */
+static int64_t caller_left_us(const struct job *job, struct ledger_now now)
+{
+    const struct row_effect *effect = &job->effect;
+    int64_t wall_us = now.wall_us - effect->first_sent, run_us = now.run_us - effect->first_sent_run;
+    bool ends = effect->capability == CAPABILITY_IDEMPOTENT && effect->window_us < WINDOW_ALWAYS_US;
+    return (ends ? effect->window_us / 3 * 2 : job->destination->deadline_us) - (wall_us > run_us ? wall_us : run_us);
+}
+
 static struct effect_view view_of(struct job *job)
 {
     const struct row_effect *effect = &job->effect;
@@ -107,6 +117,7 @@ static struct effect_view view_of(struct job *job)
     return (struct effect_view){
         .state = (enum intent_state)effect->state,
         .attended = effect->attended != 0,
+        .caller_us = caller_left_us(job, now),
         .ambiguous = effect->ambiguous != 0,
         .skipped = effect->state == STATE_UNKNOWN && effect->settled != 0,
         .can_ask = askable,

@@ -1,7 +1,7 @@
 -- shape outbox: intent i, space t, destination t, step i, attended i, priority i, due i, deadline i, quiet i, tries i, probes i, line t, owner t, request i, status i, note t, created i
 
 -- An effect with what the ledger says about it.
--- shape effect: intent i, space t, destination t, step i, attended i, priority i, due i, deadline i, quiet i, tries i, probes i, line t, owner t, request i, status i, note t, created i, workflow t, key t, state i, fence i, attempts i, ambiguous i, first_sent i, settled i, result i, error t
+-- shape effect: intent i, space t, destination t, step i, attended i, priority i, due i, deadline i, quiet i, tries i, probes i, line t, owner t, request i, status i, note t, created i, workflow t, key t, state i, fence i, attempts i, ambiguous i, capability i, window_us i, first_sent i, first_sent_run i, settled i, result i, error t
 
 -- query outbox_add(outbox)
 -- sqlite:
@@ -13,7 +13,8 @@ INSERT INTO outbox ({outbox}) SELECT {outbox[i]} FROM generate_series(1, cardina
 -- query outbox_due(destination t, priority i, now i, most i) -> effect
 -- sqlite:
 SELECT o.intent, o.space, o.destination, o.step, o.attended, o.priority, o.due, o.deadline, o.quiet, o.tries, o.probes, o.line, o.owner, o.request, o.status,
-       o.note, o.created, i.workflow, i.key, i.state, i.fence, i.attempts, i.ambiguous, i.first_sent, i.settled, i.result, i.error
+       o.note, o.created, i.workflow, i.key, i.state, i.fence, i.attempts, i.ambiguous, i.capability, i.window_us, i.first_sent, i.first_sent_run,
+       i.settled, i.result, i.error
 FROM outbox o JOIN intent i ON i.id = o.intent
 WHERE o.destination = :destination AND o.priority = :priority AND o.step < 2 AND o.due <= :now
   AND (o.line IS NULL OR NOT EXISTS (SELECT 1 FROM outbox p WHERE p.destination = o.destination AND p.line = o.line AND p.step < 3 AND p.intent < o.intent))
@@ -22,7 +23,8 @@ ORDER BY o.due LIMIT :most
 SELECT f.* FROM unnest(:destination::text[], :priority::bigint[], :now::bigint[], :most::bigint[]) AS u(destination, priority, now, most)
 CROSS JOIN LATERAL (
   SELECT o.intent, o.space, o.destination, o.step, o.attended, o.priority, o.due, o.deadline, o.quiet, o.tries, o.probes, o.line, o.owner, o.request, o.status,
-         o.note, o.created, i.workflow, i.key, i.state, i.fence, i.attempts, i.ambiguous, i.first_sent, i.settled, i.result, i.error
+         o.note, o.created, i.workflow, i.key, i.state, i.fence, i.attempts, i.ambiguous, i.capability, i.window_us, i.first_sent, i.first_sent_run,
+       i.settled, i.result, i.error
   FROM outbox o JOIN intent i ON i.id = o.intent
   WHERE o.destination = u.destination AND o.priority = u.priority AND o.step < 2 AND o.due <= u.now
     AND (o.line IS NULL OR NOT EXISTS (SELECT 1 FROM outbox p WHERE p.destination = o.destination AND p.line = o.line AND p.step < 3 AND p.intent < o.intent))
@@ -36,24 +38,27 @@ UPDATE outbox SET due = :due, quiet = :quiet, tries = tries + 1 WHERE intent = :
 UPDATE outbox SET due = u.due, quiet = u.quiet, tries = tries + 1
 FROM unnest(:intent::bigint[], :due::bigint[], :quiet::bigint[]) AS u(intent, due, quiet) WHERE outbox.intent = u.intent
 
--- What became of an attempt. What a caller attends to waits for that caller, unless somebody has taken it over meanwhile.
+-- What became of an attempt.
 -- query outbox_ended(intent i, step i, due i, quiet i, status i, note t)
 -- sqlite:
-UPDATE outbox SET step = :step, due = CASE WHEN :step = 0 AND attended = 1 THEN 9223372036854775807 ELSE :due END,
-quiet = :quiet, status = :status, note = :note WHERE intent = :intent
+UPDATE outbox SET step = :step, due = :due, quiet = :quiet, status = :status, note = :note WHERE intent = :intent
 -- postgres arrays:
-UPDATE outbox SET step = u.step, due = CASE WHEN u.step = 0 AND attended = 1 THEN 9223372036854775807 ELSE u.due END,
-quiet = u.quiet, status = u.status, note = u.note
+UPDATE outbox SET step = u.step, due = u.due, quiet = u.quiet, status = u.status, note = u.note
 FROM unnest(:intent::bigint[], :step::bigint[], :due::bigint[], :quiet::bigint[], :status::bigint[], :note::text[])
   AS u(intent, step, due, quiet, status, note) WHERE outbox.intent = u.intent
 
--- Where it stands on the ladder, when nothing was sent.
--- query outbox_stand(intent i, step i, due i, probes i)
+-- Where it stands on the ladder, when nothing was sent; unless somebody has changed the row since it was looked at.
+-- query outbox_stand(intent i, step i, due i, probes i, seen_due i)
 -- sqlite:
-UPDATE outbox SET step = :step, due = :due, probes = :probes WHERE intent = :intent
+UPDATE outbox SET step = :step, due = :due, probes = :probes WHERE intent = :intent AND due = :seen_due
 -- postgres arrays:
 UPDATE outbox SET step = u.step, due = u.due, probes = u.probes
-FROM unnest(:intent::bigint[], :step::bigint[], :due::bigint[], :probes::bigint[]) AS u(intent, step, due, probes) WHERE outbox.intent = u.intent
+FROM unnest(:intent::bigint[], :step::bigint[], :due::bigint[], :probes::bigint[], :seen_due::bigint[]) AS u(intent, step, due, probes, seen_due)
+WHERE outbox.intent = u.intent AND outbox.due = u.seen_due
+
+-- Nobody can tell, and the destination has to be asked: from now on, and from the beginning.
+-- query outbox_ask(intent i, step i, due i)
+UPDATE outbox SET step = :step, due = :due, probes = 0 WHERE intent = :intent
 
 -- A person said: again. Its attempts and questions begin anew.
 -- query outbox_again(intent i, step i, due i, deadline i)
@@ -64,13 +69,15 @@ SELECT intent FROM outbox WHERE intent = :intent
 
 -- query effect_get(space t, intent i) -> effect
 SELECT o.intent, o.space, o.destination, o.step, o.attended, o.priority, o.due, o.deadline, o.quiet, o.tries, o.probes, o.line, o.owner, o.request, o.status,
-       o.note, o.created, i.workflow, i.key, i.state, i.fence, i.attempts, i.ambiguous, i.first_sent, i.settled, i.result, i.error
+       o.note, o.created, i.workflow, i.key, i.state, i.fence, i.attempts, i.ambiguous, i.capability, i.window_us, i.first_sent, i.first_sent_run,
+       i.settled, i.result, i.error
 FROM outbox o JOIN intent i ON i.id = o.intent WHERE o.intent = :intent AND o.space = :space
 
 -- Newest first; what is NULL or -1 is not looked at. (The columns stand first: PostgreSQL takes a parameter's type from its first use.)
 -- query effect_list(space t, destination t, state i, step i, before i, most i) -> effect
 SELECT o.intent, o.space, o.destination, o.step, o.attended, o.priority, o.due, o.deadline, o.quiet, o.tries, o.probes, o.line, o.owner, o.request, o.status,
-       o.note, o.created, i.workflow, i.key, i.state, i.fence, i.attempts, i.ambiguous, i.first_sent, i.settled, i.result, i.error
+       o.note, o.created, i.workflow, i.key, i.state, i.fence, i.attempts, i.ambiguous, i.capability, i.window_us, i.first_sent, i.first_sent_run,
+       i.settled, i.result, i.error
 FROM outbox o JOIN intent i ON i.id = o.intent
 WHERE o.space = :space AND o.intent < :before AND coalesce(:destination, o.destination) = o.destination
   AND (i.state = :state OR :state < 0) AND (o.step = :step OR :step < 0)

@@ -1,4 +1,4 @@
-/* transport_curl: HTTP and SMTP with libcurl, many calls in one thread. */
+/* transport_curl: HTTP with libcurl, many calls in one thread, and what HTTP and mail have in common. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -10,6 +10,11 @@
 #define CONNECT_TIMEOUT_MAX_US (10 * WHEN_SECOND)
 #define CONNECTIONS_KEPT 512L
 #define COMMANDS_POLLED_MAX 128
+
+static bool is_mail(const struct flight *flight)
+{
+    return flight->call->destination->kind == DESTINATION_SMTP;
+}
 
 /* ---- endings ---- */
 
@@ -116,17 +121,6 @@ static bool may_begin(void *user)
     return !flight->too_late;
 }
 
-static size_t on_upload(char *at, size_t size, size_t count, void *user)
-{
-    struct flight *flight = user;
-    size_t left = flight->upload.len - flight->upload_at, most = size * count, n = left < most ? left : most;
-    memcpy(at, flight->upload.at + flight->upload_at, n);
-    flight->upload_at += n;
-    if (n == 0 || flight->upload_at == flight->upload.len)
-        flight->upload_done = true;
-    return n;
-}
-
 static bool add_header(struct flight *flight, const char *text)
 {
     struct curl_slist *list = curl_slist_append(flight->header_list, text);
@@ -185,8 +179,7 @@ static enum status with_secret(struct flight *flight, enum status (*use)(struct 
     return status;
 }
 
-/* What every call needs. The URL may hold a secret, so it is not kept. */
-static enum status set_common(struct flight *flight, struct bytes url, struct why *why)
+enum status flight_set_common(struct flight *flight, struct bytes url, struct why *why)
 {
     static const struct guard_ports every_port = {1, UINT16_MAX};
     const struct transport_call *call = flight->call;
@@ -223,7 +216,7 @@ static enum status set_http(struct flight *flight, struct bytes secret, struct w
     struct bytes url, method = arena_dup(arena, request->method);
     TRY(destination_authorize(flight->call->destination, secret, arena, auth, &auth_count, why));
     TRY(destination_url(flight->call->destination, secret, request->path, arena, &url, why));
-    TRY(set_common(flight, url, why));
+    TRY(flight_set_common(flight, url, why));
     if (method.at == NULL || !add_headers(flight, auth, auth_count))
         return why_set(why, FULL, "no memory for a call");
     bool sends = request->body.len > 0 || bytes_is(method, "POST") || bytes_is(method, "PUT") || bytes_is(method, "PATCH");
@@ -241,35 +234,6 @@ static enum status set_http(struct flight *flight, struct bytes secret, struct w
     return OK;
 }
 
-static enum status set_smtp(struct flight *flight, struct bytes secret, struct why *why)
-{
-    const struct destination *destination = flight->call->destination;
-    struct arena *arena = flight->call->arena;
-    struct bytes user, password;
-    TRY(destination_login(destination, secret, arena, &user, &password, why));
-    TRY(mail_compose(flight->call->request, arena, &flight->upload, why));
-    TRY(mail_recipients(flight->call->request, arena, &flight->recipients, why));
-    struct bytes url = arena_printf(arena, "%s://%.*s:%lld", destination->smtp_tls == SMTP_TLS_IMPLICIT ? "smtps" : "smtp",
-                                    BYTES_ARG(destination->smtp_host), (long long)destination->smtp_port);
-    struct bytes from = arena_dup(arena, destination->smtp_from);
-    if (url.at == NULL || from.at == NULL)
-        return why_set(why, FULL, "no memory for a mail");
-    TRY(set_common(flight, url, why));
-    /* libcurl waits for the answer to the mail, and to QUIT, without looking at anything else: not for longer than this. */
-    curl_easy_setopt(flight->easy, CURLOPT_SERVER_RESPONSE_TIMEOUT,
-                     (long)((flight->call->timeout_us + WHEN_SECOND - 1) / WHEN_SECOND));
-    curl_easy_setopt(flight->easy, CURLOPT_MAIL_FROM, from.at);
-    curl_easy_setopt(flight->easy, CURLOPT_MAIL_RCPT, flight->recipients);
-    curl_easy_setopt(flight->easy, CURLOPT_UPLOAD, 1L);
-    curl_easy_setopt(flight->easy, CURLOPT_READFUNCTION, on_upload);
-    curl_easy_setopt(flight->easy, CURLOPT_READDATA, flight);
-    if (user.at != NULL) {
-        curl_easy_setopt(flight->easy, CURLOPT_USERNAME, user.at);
-        curl_easy_setopt(flight->easy, CURLOPT_PASSWORD, password.at);
-    }
-    return OK;
-}
-
 static enum status prepare(struct flight *flight, struct why *why)
 {
     struct real_transport *transport = flight->transport;
@@ -277,7 +241,16 @@ static enum status prepare(struct flight *flight, struct why *why)
     flight->easy = transport->idle_count > 0 ? transport->idle[--transport->idle_count] : curl_easy_init();
     if (flight->easy == NULL || flight->headers == NULL)
         return why_set(why, FULL, "no memory for a call");
-    return with_secret(flight, flight->call->destination->kind == DESTINATION_SMTP ? set_smtp : set_http, why);
+    return with_secret(flight, is_mail(flight) ? mail_set : set_http, why);
+}
+
+static enum status launch(struct flight *flight, struct why *why)
+{
+    if (is_mail(flight))
+        return mail_start(flight, why);
+    if (curl_multi_add_handle(flight->transport->multi, flight->easy) != CURLM_OK)
+        return why_set(why, FULL, "libcurl does not take another call");
+    return OK;
 }
 
 static void real_start(struct transport *base, struct transport_call *call)
@@ -302,7 +275,7 @@ static void real_start(struct transport *base, struct transport_call *call)
         command_start(flight);
         return;
     }
-    if (prepare(flight, &call->why) != OK || curl_multi_add_handle(transport->multi, flight->easy) != CURLM_OK)
+    if (prepare(flight, &call->why) != OK || launch(flight, &call->why) != OK)
         flight_end(flight, TRANSPORT_NOT_SENT);
 }
 
@@ -311,7 +284,9 @@ static void real_start(struct transport *base, struct transport_call *call)
 static void explain(struct flight *flight, CURLcode code)
 {
     const char *text = flight->error[0] != '\0' ? flight->error : curl_easy_strerror(code);
-    if (flight->too_late)
+    if (atomic_load(&flight->cancelled))
+        (void)why_set(&flight->call->why, RETRY, "semel stopped");
+    else if (flight->too_late)
         (void)why_set(&flight->call->why, RETRY, "it was too late to begin");
     else if (flight->guard.refused)
         flight->call->why = flight->guard.why;
@@ -330,13 +305,13 @@ static enum transport_end end_of_mail(struct flight *flight, CURLcode code)
     return flight->upload_done ? TRANSPORT_LOST : TRANSPORT_NOT_SENT;
 }
 
-static enum transport_end end_of(struct flight *flight, CURLcode code)
+enum transport_end flight_judge(struct flight *flight, CURLcode code)
 {
     if (code != CURLE_OK)
         explain(flight, code);
     if (guard_sent_nothing(&flight->guard))
         return TRANSPORT_NOT_SENT;
-    if (flight->call->destination->kind == DESTINATION_SMTP)
+    if (is_mail(flight))
         return end_of_mail(flight, code);
     if (!flight->head_done)
         return TRANSPORT_LOST;
@@ -352,7 +327,7 @@ static void take_ended(struct real_transport *transport)
         if (message->msg != CURLMSG_DONE)
             continue;
         curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, (char **)&flight);
-        flight_end(flight, end_of(flight, message->data.result));
+        flight_end(flight, flight_judge(flight, message->data.result));
     }
 }
 
@@ -372,6 +347,7 @@ static void real_run(struct transport *base, int64_t wait_us)
     curl_multi_poll(transport->multi, fds, (unsigned)count, (int)((wait_us + 999) / 1000), NULL);
     curl_multi_perform(transport->multi, &running);
     take_ended(transport);
+    mail_take_ended(transport);
     command_check(transport);
 }
 
@@ -388,6 +364,7 @@ static bool has_begun(const struct flight *flight)
 static void real_abandon(struct transport *base)
 {
     struct real_transport *transport = (struct real_transport *)base;
+    mail_cancel(transport);
     while (transport->flights != NULL) {
         struct flight *flight = transport->flights;
         (void)why_set(&flight->call->why, RETRY, "semel stopped");
@@ -404,6 +381,7 @@ static void real_close(struct transport *base)
     while (transport->idle_count > 0)
         curl_easy_cleanup(transport->idle[--transport->idle_count]);
     curl_multi_cleanup(transport->multi);
+    pthread_mutex_destroy(&transport->lock);
     free(transport);
 }
 
@@ -419,6 +397,7 @@ enum status transport_open(struct env *env, struct secrets *secrets, struct tran
         free(transport);
         return why_set(why, FULL, "libcurl could not be started");
     }
+    pthread_mutex_init(&transport->lock, NULL);
     curl_multi_setopt(transport->multi, CURLMOPT_MAXCONNECTS, CONNECTIONS_KEPT);
     *ret_transport = &transport->transport;
     return OK;

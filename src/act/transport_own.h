@@ -3,6 +3,8 @@
 #define SEMEL_ACT_TRANSPORT_OWN_H
 
 #include <curl/curl.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <sys/types.h>
 
 #include "act/transport.h"
@@ -31,9 +33,16 @@ struct flight {
     struct guard guard;
     struct guard_rules rules;
     char error[CURL_ERROR_SIZE];
-    struct bytes upload; /* SMTP: the message */
+
+    /* SMTP: the thread has all of the flight but the list, until it is among the ended ones */
+    bool has_thread;
+    pthread_t thread;
+    _Atomic bool cancelled;
+    struct bytes upload; /* the message */
     size_t upload_at;
     bool upload_done; /* all of it was handed over: the end of the message may have left */
+    enum transport_end end;
+    struct flight *next_ended;
 
     /* commands */
     pid_t pid;
@@ -50,16 +59,25 @@ struct real_transport {
     size_t command_count;
     CURL *idle[64]; /* easy handles to be used again */
     size_t idle_count;
+
+    pthread_mutex_t lock;         /* for what is below */
+    struct flight *ended_flights; /* mails whose threads are done with them */
 };
 
 /* Ends the flight: the call is given back and the flight is gone. */
 void flight_end(struct flight *flight, enum transport_end end);
 
-/* transport_mail.c: the message as it is sent, and who gets it. INVALID when there is no recipient. */
-CHECKED enum status mail_compose(const struct effect_request *request, struct arena *arena, struct bytes *ret_message,
-                                 struct why *why);
-CHECKED enum status mail_recipients(const struct effect_request *request, struct arena *arena, struct curl_slist **ret_list,
-                                    struct why *why);
+/* What every call of libcurl needs. The URL may hold a secret, so it is not kept. */
+CHECKED enum status flight_set_common(struct flight *flight, struct bytes url, struct why *why);
+
+/* What became of a call of libcurl. */
+enum transport_end flight_judge(struct flight *flight, CURLcode code);
+
+/* transport_mail.c */
+CHECKED enum status mail_set(struct flight *flight, struct bytes secret, struct why *why);
+CHECKED enum status mail_start(struct flight *flight, struct why *why);
+void mail_take_ended(struct real_transport *transport);
+void mail_cancel(struct real_transport *transport); /* returns when all of them have ended */
 
 /* transport_command.c */
 void command_start(struct flight *flight);

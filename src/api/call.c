@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "api/api.h"
+#include "base/percent.h"
 
 #define OUT_SIZE_MAX (64u << 20)
 
@@ -116,7 +117,7 @@ static bool decode(struct call *call, struct bytes in, bool plus, struct bytes *
 {
     char *text = arena_alloc(call->request->arena, in.len + 1);
     size_t len;
-    if (text == NULL || !http_percent_decode(in, plus, text, &len))
+    if (text == NULL || !percent_decode(in, plus, text, &len))
         return false;
     *ret = (struct bytes){text, len};
     return true;

@@ -1,6 +1,7 @@
 #include <stdio.h>
 
 #include "api/forward.h"
+#include "base/percent.h"
 
 #define HEADER_KEY_MAX 255
 #define FORM_FIELDS_MAX 1000
@@ -50,7 +51,7 @@ static bool decode(struct bytes text, struct arena *arena, struct bytes *ret)
 {
     char *at = arena_alloc(arena, text.len + 1);
     size_t len;
-    if (at == NULL || !http_percent_decode(text, true, at, &len))
+    if (at == NULL || !percent_decode(text, true, at, &len))
         return false;
     *ret = (struct bytes){at, len};
     return true;

@@ -15,6 +15,11 @@ struct bytes {
     size_t len;
 };
 
+/* A header, a parameter, a field. */
+struct pair {
+    struct bytes name, value;
+};
+
 #define BYTES(literal) ((struct bytes){(literal), sizeof(literal) - 1})
 #define BYTES_NONE ((struct bytes){NULL, 0})
 /* For printf("%.*s", BYTES_ARG(b)). */

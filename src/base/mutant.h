@@ -32,10 +32,12 @@
     X(LINE_JUMP, "an effect does not wait for those before it in its line")               \
     X(TAKE_LATE, "a call begins when its lease may be over")                              \
     X(ATTENDED_RESEND, "what a caller attends to is sent again by itself")                \
+    X(ATTENDED_FORGOTTEN, "a lost call whose caller never comes back waits for ever")     \
     X(OUTBOX_APART, "the outbox row is written in a transaction of its own")              \
     X(DEAD_AMBIGUOUS, "what may have happened becomes a dead letter")                     \
     X(TRIES_UNCOUNTED, "the outbox does not count its tries")                             \
     X(PERSON_UNTOLD, "a dead letter is put away without telling anybody")                 \
+    X(OUTBOX_UNLOGGED, "a change of the outbox is not in the log")                        \
     X(FORGET_ROW, "the outbox row stays when its intent is forgotten")
 
 #define MUTANT_ENUM(name, rule) MUTANT_##name,

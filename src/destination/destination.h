@@ -28,14 +28,17 @@
 
 #include "base/arena.h"
 #include "base/bytes.h"
+#include "base/reference.h"
 #include "base/status.h"
 #include "fingerprint/fingerprint.h"
 
-#define DESTINATION_NAME_MAX 64         /* letters, digits, '.', '_', '-' */
-#define DESTINATION_CALLS_MAX 64        /* of one provider, and as many of the policy's own */
-#define DESTINATION_HEADERS_MAX 128     /* of one request */
-#define DESTINATION_AUTH_HEADERS_MAX 4  /* room that destination_authorize() wants */
-#define DESTINATION_BODY_MAX (64 << 20) /* of a body that is read or changed */
+#define DESTINATION_NAME_MAX 64                       /* letters, digits, '.', '_', '-' */
+#define DESTINATION_CALLS_MAX 64                      /* of one provider, and as many of the policy's own */
+#define DESTINATION_HEADERS_MAX 128                   /* of one request */
+#define DESTINATION_AUTH_HEADERS_MAX 4                /* room that destination_authorize() wants */
+#define DESTINATION_MAILS_MAX 32                      /* under way at one mail server: each has a thread */
+#define DESTINATION_BODY_MAX (64 << 20)               /* of a body that is read or changed */
+#define WINDOW_ALWAYS_US (400 * INT64_C(86400000000)) /* of what is true for ever: an upsert */
 #define DESTINATION_RETRY_AFTER_MAX_US (24 * INT64_C(3600000000))
 
 enum destination_kind { DESTINATION_HTTP, DESTINATION_SMTP, DESTINATION_COMMAND };
@@ -55,10 +58,6 @@ enum outcome {
 /* An outcome speaks of the attempt that was answered. What an earlier, unanswered attempt did is as unknown as before. */
 
 extern const char *const outcome_names[]; /* "done", "refused", "retry", "unknown", NULL */
-
-struct pair {
-    struct bytes name, value;
-};
 
 struct effect_request {
     struct bytes method;
@@ -185,15 +184,6 @@ struct auth {
     struct bytes user;   /* AUTH_BASIC */
 };
 
-enum secret_kind { SECRET_NONE, SECRET_ENV, SECRET_FILE, SECRET_STORED };
-
-/* Where the secret is, never the secret. */
-struct secret_reference {
-    enum secret_kind kind;
-    struct bytes text; /* "env:STRIPE_KEY", as written */
-    struct bytes name; /* "STRIPE_KEY"; a path for SECRET_FILE */
-};
-
 struct rate {
     int64_t calls; /* 0: no limit */
     int64_t per_us;
@@ -301,8 +291,5 @@ int64_t destination_retry_after_us(const struct effect_reply *reply, int64_t now
 /* The downstream key as the carrier's codec writes it; `domain` is for CODEC_MESSAGE_ID. A pure function of its arguments. */
 CHECKED enum status key_encode(const struct key_codec *codec, struct bytes downstream_key, struct bytes domain,
                                struct arena *arena, struct bytes *ret, struct why *why);
-
-/* "env:NAME", "file:/path" or "secret:NAME"; INVALID for anything else, with advice that does not repeat the text. */
-CHECKED enum status secret_reference_parse(struct bytes text, struct secret_reference *ret, struct why *why);
 
 #endif

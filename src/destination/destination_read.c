@@ -92,6 +92,8 @@ static void take_values(struct reading *reading)
     destination->title = at[DEST_TITLE].given ? at[DEST_TITLE].text : reading->provider.title;
     destination->timeout_us = at[DEST_TIMEOUT].number;
     destination->concurrency = at[DEST_CONCURRENCY].number;
+    if (destination->kind == DESTINATION_SMTP && destination->concurrency > DESTINATION_MAILS_MAX)
+        destination->concurrency = DESTINATION_MAILS_MAX;
     destination->attempts_max = at[DEST_ATTEMPTS].number;
     destination->backoff_first_us = at[DEST_BACKOFF].number;
     destination->backoff_max_us = at[DEST_BACKOFF_MAX].number;

@@ -10,6 +10,7 @@
 #ifndef SEMEL_DESTINATION_DESTINATION_READ_H
 #define SEMEL_DESTINATION_DESTINATION_READ_H
 
+#include "base/facts.h"
 #include "base/settings.h"
 #include "destination/destination.h"
 
@@ -36,16 +37,6 @@ size_t provider_count(void);
 struct bytes provider_name(size_t index);      /* "stripe", in alphabetical order */
 struct bytes provider_text(struct bytes name); /* its file; BYTES_NONE when there is none */
 
-/* A fact of a provider file, for documentation and tests. */
-struct provider_fact {
-    size_t line;
-    const char *what; /* "key", "window", "probe" … */
-    char evidence;    /* S D I 2 M */
-    bool verified;
-};
-
-#define PROVIDER_FACTS_MAX 256
-
 struct provider {
     struct bytes title, about;
     enum destination_kind kind;
@@ -55,8 +46,7 @@ struct provider {
     struct call_rules *calls;
     size_t call_count;
     struct setting_value *settings; /* one for each of destination_settings */
-    struct provider_fact facts[PROVIDER_FACTS_MAX];
-    size_t fact_count;
+    struct facts facts;
 };
 
 /* INVALID when the file has a problem. */

@@ -68,6 +68,9 @@ TEST(a_destination_has_careful_defaults)
     CHECK_INT(house.destination->smtp_port, 587);
     CHECK_INT(house.destination->smtp_tls, SMTP_TLS_STARTTLS);
     house_close(&house);
+    house_open(&house, "provider: smtp, host: 127.0.0.1, from: a@b.c, concurrency: 1000");
+    CHECK_INT(house.destination->concurrency, DESTINATION_MAILS_MAX);
+    house_close(&house);
     house_open(&house, "provider: command, command: [/usr/local/bin/backup, --now, --now, '']");
     CHECK_INT(house.destination->argv_count, 4);
     CHECK_TEXT(house.destination->argv[1], "--now");

@@ -4,13 +4,9 @@
 #ifndef SEMEL_DESTINATION_DESTINATION_SETTINGS_H
 #define SEMEL_DESTINATION_DESTINATION_SETTINGS_H
 
+#include "base/facts.h"
+#include "base/forms.h"
 #include "destination/destination_read.h"
-
-/* Where facts stand: in a provider file they need evidence, in the policy they are the user's word. */
-enum fact_place { FACT_FILE = 1, FACT_POLICY = 2 };
-
-/* Every table of facts begins with these. */
-enum { FACT_EVIDENCE, FACT_VERIFIED, FACT_NOTE, FACT_ROWS };
 
 enum { VALUE_IS = FACT_ROWS, VALUE_BURST, VALUE_COUNT };
 enum { AUTH_IS = FACT_ROWS, AUTH_HEADER_NAME, AUTH_PREFIX, AUTH_USER, AUTH_COUNT };
@@ -106,13 +102,7 @@ enum {
 extern const struct setting_table url_table, rate_table, window_table, auth_table, carrier_table, outcome_table, probe_table,
     call_table, file_table, destination_table;
 
-/* The window of what is true for ever: an upsert. The ledger counts no longer ones. */
-#define WINDOW_ALWAYS_US (400 * INT64_C(86400000000))
-
-bool parse_status_range(struct bytes text, int *ret_min, int *ret_max);      /* "200", "2xx", "400-499" */
-bool parse_rate(struct bytes text, int64_t *ret_calls, int64_t *ret_per_us); /* "10/s", "100/10s", "60/m" */
-bool parse_window(struct bytes text, int64_t *ret_us);                       /* a duration, or "always" */
-bool parse_size(struct bytes text, int64_t *ret_bytes);                      /* "64KiB", "1MiB", "4096" */
+bool parse_window(struct bytes text, int64_t *ret_us); /* a duration, or "always" */
 
 /* One call of a provider file or of the policy. `fact` is told of each fact. */
 struct call_source {

@@ -1,4 +1,5 @@
 #include "destination/plant.h"
+#include "base/percent.h"
 
 #include <stdio.h>
 
@@ -132,29 +133,6 @@ static struct bytes form_decode(struct bytes text, struct arena *arena)
     return (struct bytes){out, len};
 }
 
-struct bytes plant_percent(struct bytes text, struct arena *arena)
-{
-    static const char digits[] = "0123456789ABCDEF";
-    char *out = arena_alloc(arena, 3 * text.len + 1);
-    size_t len = 0;
-    if (out == NULL)
-        return BYTES_NONE;
-    for (size_t i = 0; i < text.len; i++) {
-        unsigned char c = (unsigned char)text.at[i];
-        bool plain = (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.' ||
-                     c == '_' || c == '~';
-        if (plain) {
-            out[len++] = (char)c;
-            continue;
-        }
-        out[len++] = '%';
-        out[len++] = digits[c >> 4];
-        out[len++] = digits[c & 15];
-    }
-    out[len] = '\0';
-    return (struct bytes){out, len};
-}
-
 /* The raw value of the first field of this name, inside `form`; absent when there is none. */
 static struct bytes form_value(struct bytes form, struct bytes name, struct arena *arena)
 {
@@ -274,7 +252,7 @@ static struct bytes json_unquote(struct bytes value, struct arena *arena)
 /* `list` with the field replaced, or added behind the others. A second field of the name goes: nobody knows which one counts. */
 static struct bytes put_pair(struct bytes list, struct bytes name, struct bytes value, bool always, struct arena *arena)
 {
-    struct bytes parts[] = {plant_percent(name, arena), BYTES("="), plant_percent(value, arena)};
+    struct bytes parts[] = {percent_encode(name, arena), BYTES("="), percent_encode(value, arena)};
     struct bytes pair = join(arena, parts, 3);
     struct buf out;
     bool put = false;

@@ -29,9 +29,6 @@ struct bytes plant_field(const struct effect_request *request, struct bytes path
 /* True when the carrier's value stands in the request. */
 bool plant_is_there(const struct effect_request *request, const struct carrier *carrier, struct bytes value, struct arena *arena);
 
-/* `text` with everything but letters, digits and -._~ as %XX. */
-struct bytes plant_percent(struct bytes text, struct arena *arena);
-
 /* The domain that message ids of this destination end in. */
 struct bytes plant_domain(const struct destination *destination);
 

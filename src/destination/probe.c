@@ -1,5 +1,6 @@
 /* Asking whether it happened. */
 #include "base/buf.h"
+#include "base/percent.h"
 #include "base/when.h"
 #include "destination/plant.h"
 
@@ -117,7 +118,7 @@ static enum status fill(const struct asking *asking, struct bytes template, bool
         if (value.len == 0)
             status = NOTHING;
         else
-            buf_add(&out, percent && !raw ? plant_percent(value, asking->arena) : value);
+            buf_add(&out, percent && !raw ? percent_encode(value, asking->arena) : value);
     }
     if (status == OK && out.failed)
         status = NOTHING;

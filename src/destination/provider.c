@@ -6,7 +6,7 @@
 #include "embedded.h"
 
 /* The keys that semel makes have this many characters. */
-enum { KEY_CHARACTERS = DOWNSTREAM_KEY_SIZE, PAIRS_MAX = 16 };
+enum { KEY_CHARACTERS = DOWNSTREAM_KEY_SIZE, PAIRS_MAX = SETTING_PAIRS_MAX };
 
 static void refuse(const struct call_source *from, const struct yaml *at, const char *sentence)
 {
@@ -20,40 +20,12 @@ static void refuse_value(const struct call_source *from, const struct setting_va
 
 /* ---- facts ---- */
 
-static void note_fact(const struct call_source *from, const char *what, const struct yaml *at, char evidence, bool verified)
-{
-    if (from->provider != NULL && from->provider->fact_count < PROVIDER_FACTS_MAX)
-        from->provider->facts[from->provider->fact_count++] = (struct provider_fact){at->line, what, evidence, verified};
-}
-
-/* Whether the fact may be relied on. In the policy it is the user's word. */
-static bool is_verified(const struct call_source *from, const char *what, const struct yaml *at,
-                        const struct setting_value *values)
-{
-    static const char letters[] = "SDI2M";
-    const struct setting_value *evidence = &values[FACT_EVIDENCE], *verified = &values[FACT_VERIFIED];
-    if (from->place == FACT_POLICY)
-        return true;
-    if ((!evidence->given && !evidence->refused) || (!verified->given && !verified->refused)) {
-        yaml_problem_add(from->source->problems, at->line, at->column,
-                         "a fact needs its evidence and whether it is verified: add evidence: D, verified: true");
-        return false;
-    }
-    if (!evidence->given || !verified->given)
-        return false;
-    char letter = letters[evidence->number];
-    if (letter == 'M' && verified->number != 0)
-        refuse_value(from, verified, "what is known from memory only is not verified; write verified: false");
-    note_fact(from, what, at, letter, verified->number != 0);
-    return letter != 'M' && verified->number != 0;
-}
-
 static enum status read_fact(const struct call_source *from, const struct setting_table *table, const char *what,
                              const struct yaml *map, struct setting_value *ret_values, bool *ret_verified)
 {
-    TRY(settings_read(table, map, from->place, from->source->arena, ret_values, from->source->problems));
-    *ret_verified = is_verified(from, what, map, ret_values);
-    return OK;
+    struct fact_reader reader = {from->place, from->source->arena, from->source->problems,
+                                 from->provider != NULL ? &from->provider->facts : NULL};
+    return fact_read(&reader, table, what, map, ret_values, ret_verified);
 }
 
 static bool want(const struct call_source *from, const struct yaml *map, const struct setting_value *value, const char *sentence)
@@ -68,33 +40,7 @@ static bool want(const struct call_source *from, const struct yaml *map, const s
 static enum status read_pairs(const struct call_source *from, const struct setting_value *value, struct pair **ret_pairs,
                               size_t *ret_count)
 {
-    const struct yaml *map = value->group;
-    size_t count = 0;
-    *ret_count = 0;
-    *ret_pairs = NULL;
-    if (map == NULL)
-        return OK;
-    if (map->count > PAIRS_MAX) {
-        refuse(from, map, "at most 16 names are read here");
-        return OK;
-    }
-    struct pair *pairs = arena_zalloc(from->source->arena, map->count + 1, sizeof *pairs);
-    if (pairs == NULL)
-        return FULL;
-    for (const struct yaml *name = map->first; name != NULL; name = name->next->next) {
-        if (name->kind != YAML_TEXT || name->text.len == 0 || name->next->kind != YAML_TEXT) {
-            refuse(from, name, "a path and a text are wanted here, such as ok: true");
-            continue;
-        }
-        pairs[count].name = arena_dup(from->source->arena, name->text);
-        pairs[count].value = arena_dup(from->source->arena, name->next->text);
-        if (pairs[count].name.at == NULL || pairs[count].value.at == NULL)
-            return FULL;
-        count++;
-    }
-    *ret_pairs = pairs;
-    *ret_count = count;
-    return OK;
+    return settings_pairs(value, from->source->arena, from->source->problems, ret_pairs, ret_count);
 }
 
 /* A constant as JSON: true, false, null and numbers when they stand without quotes, else a string. */

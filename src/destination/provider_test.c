@@ -47,10 +47,10 @@ TEST(every_provider_file_is_right_and_every_fact_has_its_evidence)
                        shelf.problems.at[0].column, shelf.problems.at[0].text);
         const struct provider *provider = &shelf.provider;
         CHECK(provider->title.len > 0 && provider->about.len > 0 && provider->about.at[provider->about.len - 1] == '.');
-        CHECK(provider->fact_count > 0 && provider->fact_count < PROVIDER_FACTS_MAX);
-        for (size_t f = 0; f < provider->fact_count; f++) {
-            CHECK(strchr("SDI2M", provider->facts[f].evidence) != NULL);
-            CHECK(provider->facts[f].evidence != 'M' || !provider->facts[f].verified);
+        CHECK(provider->facts.count > 0 && provider->facts.count < FACTS_MAX);
+        for (size_t f = 0; f < provider->facts.count; f++) {
+            CHECK(strchr("SDI2M", provider->facts.at[f].evidence) != NULL);
+            CHECK(provider->facts.at[f].evidence != 'M' || !provider->facts.at[f].verified);
         }
         put_back(&shelf);
     }
@@ -261,10 +261,10 @@ static void write_provider(struct buf *out, struct bytes name, const struct prov
 {
     size_t doubts_left = 0;
     buf_printf(out, "| `%.*s` | %.*s | %s | %zu | ", BYTES_ARG(name), BYTES_ARG(provider->about),
-               destination_kind_names[provider->kind], provider->fact_count);
-    for (size_t i = 0; i < provider->fact_count; i++)
-        if (!provider->facts[i].verified)
-            buf_printf(out, "%s%s", doubts_left++ > 0 ? ", " : "", provider->facts[i].what);
+               destination_kind_names[provider->kind], provider->facts.count);
+    for (size_t i = 0; i < provider->facts.count; i++)
+        if (!provider->facts.at[i].verified)
+            buf_printf(out, "%s%s", doubts_left++ > 0 ? ", " : "", provider->facts.at[i].what);
     buf_add_cstr(out, doubts_left > 0 ? " |\n" : "– |\n");
 }
 

@@ -141,28 +141,3 @@ enum status http_parse_chunks(struct http_chunks *chunks, struct bytes in, char 
     *ret_produced = produced;
     return chunks->state == DONE ? OK : NOTHING;
 }
-
-bool http_percent_decode(struct bytes in, bool plus, char *ret, size_t *ret_len)
-{
-    size_t len = 0;
-    for (size_t i = 0; i < in.len; i++) {
-        char c = in.at[i];
-        if (c == '%') {
-            int high = in.len - i > 2 ? hex_value(in.at[i + 1]) : -1;
-            int low = in.len - i > 2 ? hex_value(in.at[i + 2]) : -1;
-            if (high < 0 || low < 0)
-                return false;
-            c = (char)(high << 4 | low);
-            i += 2;
-        } else if (c == '+' && plus) {
-            c = ' ';
-        }
-        if (c == '\0')
-            return false;
-        ret[len++] = c;
-    }
-    if (!bytes_is_utf8((struct bytes){ret, len}))
-        return false;
-    *ret_len = len;
-    return true;
-}

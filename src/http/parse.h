@@ -72,8 +72,4 @@ struct bytes http_header(const struct http_head *head, const char *name);
 /* How many headers have that name. */
 size_t http_header_count(const struct http_head *head, const char *name);
 
-/* Percent-decodes into `ret` (room for in.len). False on a bad escape or when the result is not UTF-8 or contains NUL.
- * `plus` also turns '+' into a space (query strings). */
-bool http_percent_decode(struct bytes in, bool plus, char *ret, size_t *ret_len);
-
 #endif

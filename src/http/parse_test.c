@@ -1,5 +1,6 @@
 #include "http/parse.h"
 
+#include "base/percent.h"
 #include "check.h"
 
 #define LINE "GET / HTTP/1.1\r\n"
@@ -490,7 +491,7 @@ TEST(http_percent_decode_is_strict)
     for (size_t i = 0; i < sizeof escapes / sizeof *escapes; i++) {
         char out[32];
         size_t len = 0;
-        bool done = http_percent_decode(bytes_of(escapes[i].in), escapes[i].plus, out, &len);
+        bool done = percent_decode(bytes_of(escapes[i].in), escapes[i].plus, out, &len);
         CHECK_INT(done, escapes[i].out != NULL);
         if (done)
             CHECK_TEXT(((struct bytes){out, len}), escapes[i].out);

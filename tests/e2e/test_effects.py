@@ -492,6 +492,34 @@ def test_a_mail_that_is_refused_goes_to_a_person_and_one_that_is_lost_is_unknown
     assert len(smtp.effects()) == 1
 
 
+def test_a_mail_server_that_does_not_answer_holds_up_only_its_own_destination(opened, fake, fakes, storage):
+    slow, quick = fakes("smtp"), fakes("smtp")
+    box = opened(storage, sink=sink(fake), slow=sink(slow, "smtp", timeout="5m", concurrency=2), quick=sink(quick, "smtp"))
+    slow.script(["act_then_late:release", "act_then_late:release"])
+    mail = {"to": "b@y.io", "subject": "Hi", "text": "Hi"}
+    held = [box.submit("slow", f"held-{n}", mail=mail) for n in range(3)]
+    slow.wait("held", 2)  # as many as it may have at a time; the third waits behind them
+    for n in range(5):
+        assert box.over(box.submit("sink", f"web-{n}"))["state"] == "confirmed"
+        assert box.over(box.submit("quick", f"mail-{n}", mail=mail))["state"] == "confirmed"
+    assert [box.get(effect)["state"] for effect in held] == ["sent", "sent", "pending"] and len(slow.effects()) == 2
+    slow.release()
+    assert {box.over(effect)["state"] for effect in held} == {"confirmed"}
+    assert len(slow.effects()) == 3 and len(quick.effects()) == 5
+
+
+def test_a_mail_under_way_does_not_keep_semel_from_stopping(opened, fakes, storage):
+    smtp = fakes("smtp")
+    box = opened(storage, mail=sink(smtp, "smtp", timeout="5m"))
+    smtp.script(["act_then_hang"])
+    effect = box.submit("mail", "m", mail={"to": "b@y.io", "subject": "Hi", "text": "Hi"})
+    smtp.wait("effects", 1)
+    assert box.daemon.stop() == 0
+    box.daemon.start()
+    assert (box.over(effect)["state"], box.card(effect)["kind"]) == ("unknown", "unknown_outcome")
+    assert len(smtp.effects()) == 1
+
+
 def test_a_mail_server_with_a_password(opened, fakes, monkeypatch):
     monkeypatch.setenv("MAIL_PASSWORD", "pw-7ab31")
     smtp = fakes("smtp", token="pw-7ab31")

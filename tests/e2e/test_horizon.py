@@ -4,7 +4,7 @@ import pathlib
 
 import pytest
 
-from outbox import Outbox, policy, provider_calls, sink
+from outbox import Outbox, keyed, policy, provider_calls, sink
 from semel_process import Semel, binary, until
 from test_clock import LIBRARY, Clock
 
@@ -82,6 +82,33 @@ def test_without_the_rule_it_charges_twice(lost):
     box, effect, stripe = lost(ask=False, made=Broken)
     assert box.over(effect)["state"] == "confirmed" and stripe.effects_by_ref() == {"order-1": 2}
     assert len({request.header("Idempotency-Key") for request in stripe.requests()}) == 1
+
+
+def test_a_lost_call_whose_caller_does_not_come_back_is_somebodys(house, fakes, tmp_path):
+    fake, other, clock = fakes("generic-keys", key_ttl=TTL), fakes("generic"), Clock(tmp_path / "clock")
+    path = tmp_path / "semel.yaml"
+    path.write_text(policy({"keyed": keyed(fake, window=WINDOW), "again": sink(other, on_unknown="retry", deadline="1h")}))
+    daemon = Semel(tmp_path / "data", policy=path, wrapper=clock.wrapper())
+    house.daemons.append(daemon)
+    box = Outbox(house.client(daemon.start()))
+
+    def call(place, key):
+        return box.client.request("POST", f"/to/{place}/x", f'{{"ref":"{key}"}}'.encode(), {"Idempotency-Key": key})
+
+    fake.script(["act_then_drop", "act_then_drop"])
+    other.script(["act_then_drop"])
+    lost = [call("keyed", "back"), call("keyed", "gone"), call("again", "gone")]
+    assert [(answer.status, answer.code) for answer in lost] == [(502, "no_answer")] * 3
+    assert call("keyed", "back").status == 200  # one who comes back in time is served
+    back, *gone = [answer.json["intent"].replace("int_", "eff_") for answer in lost]
+    assert [box.get(effect)["state"] for effect in (back, *gone)] == ["confirmed", "pending", "pending"] and box.cards() == []
+    clock.set(2 * 3600)
+    fake.advance(2 * 3600)
+    for effect in gone:
+        assert box.over(effect)["state"] == "unknown" and box.card(effect)["owner"] == "dana"
+    assert box.card(gone[0])["reason"] == "destination_may_have_forgotten_the_key"
+    assert [call("keyed", "gone").code, call("again", "gone").code] == ["outcome_unknown"] * 2
+    assert fake.effects_by_ref() == {"back": 1, "gone": 1} and other.effects_by_ref() == {"gone": 1}
 
 
 def test_within_the_horizon_it_is_tried_again(house, fakes):

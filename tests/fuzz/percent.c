@@ -1,6 +1,7 @@
 /* Percent decoding against a second reading of the rules, and back. */
 #include "fuzz.h"
 
+#include "base/percent.h"
 #include "http/parse.h"
 
 static int digit(char c)
@@ -45,7 +46,7 @@ static void check_way_back(struct bytes text, bool plus)
         escaped[3 * i + 1] = upper[byte >> 4];
         escaped[3 * i + 2] = upper[byte & 15];
     }
-    ASSERT(http_percent_decode((struct bytes){escaped, 3 * text.len}, plus, again, &len));
+    ASSERT(percent_decode((struct bytes){escaped, 3 * text.len}, plus, again, &len));
     ASSERT(bytes_eq((struct bytes){again, len}, text));
     free(escaped);
     free(again);
@@ -60,7 +61,7 @@ FUZZ_TARGET(percent)(const uint8_t *data, size_t size)
     ASSERT(wanted != NULL);
     struct bytes exact = fuzz_exact(in);
     char *room = (char *)fuzz_exact(in).at;
-    bool decoded = http_percent_decode(exact, plus, room, &len);
+    bool decoded = percent_decode(exact, plus, room, &len);
     long reference_len = reference(exact, plus, wanted);
     bool good = reference_len >= 0 && bytes_is_utf8((struct bytes){wanted, (size_t)reference_len});
     ASSERT(decoded == good);

@@ -10,6 +10,7 @@
 #define WINDOW_BRIEF_US (4500 * WHEN_MS) /* a third of it is shorter than the lease of a call */
 #define ANSWER_MAX_US (1200 * WHEN_MS)   /* a client asks again when it has heard nothing */
 #define TURN_DELAY_US (200)
+#define CALLER_US (6 * WHEN_SECOND) /* how long one who may repeat a call may come back */
 
 /* ---- the rules ---- */
 
@@ -39,6 +40,7 @@ static void shorten(struct destination *destination)
     destination->timeout_us = CALL_US;
     destination->concurrency = 2;
     destination->attempts_max = TRIES_MAX;
+    destination->deadline_us = CALLER_US;
     destination->backoff_first_us = 100 * WHEN_MS;
     destination->backoff_max_us = 500 * WHEN_MS;
     for (size_t i = 0; i < destination->call_count; i++) {
@@ -210,7 +212,7 @@ static enum status also_submitted(struct store *store, struct ledger *ledger, st
     const struct request *request = command->user;
     if (command->answer.verdict != VERDICT_PROCEED && command->answer.verdict != VERDICT_OUTCOME_UNKNOWN)
         return OK;
-    return outbox_write(store, ledger, command, &request->order, why);
+    return outbox_write(store, ledger, command->answer.intent, &request->order, why);
 }
 
 /* As src/api/forward.c. */

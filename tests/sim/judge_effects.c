@@ -226,6 +226,10 @@ void judge_effect_mark(const struct row_decision *row)
             mark(marks_of[i].mark);
     if (bytes_is(row->kind, "take") && bytes_is(row->reason, "attempts_exhausted") && row->state == STATE_UNKNOWN)
         mark(MARK_GIVEN_UP);
+    struct sim *sim = sim_current();
+    for (int i = 0; i < sim->effect_count && bytes_is(row->kind, "take") && row->state == STATE_UNKNOWN; i++)
+        if (sim->effects[i].intent == row->intent && sim->effects[i].attended && !sim->effects[i].released)
+            mark(MARK_CALLER_GONE);
 }
 
 /* ---- what is stored ---- */
@@ -241,7 +245,7 @@ static enum status take_card(void *ctx, const void *row, struct why *why)
 static bool has_card(struct sim *sim, int64_t intent, enum exception_kind kind)
 {
     struct found found = {.sim = sim};
-    struct q_exception_open_of find = {intent, kind};
+    struct q_exception_open_of find = {intent, 0, kind};
     read_with(sim, &EXCEPTION_OPEN_OF, &find, take_card, &found);
     return found.buried;
 }
@@ -317,7 +321,7 @@ void judge_effects_boot(struct sim *sim)
 static void check_ended(struct sim *sim, struct effect *effect, const struct found *found)
 {
     bool held = found->intent.state == STATE_CLAIMED || found->intent.state == STATE_SENT;
-    bool callers = found->row.attended != 0 && found->intent.state == STATE_PENDING;
+    bool callers = found->row.attended != 0 && found->intent.state == STATE_PENDING && found->intent.ambiguous == 0;
     bool open = found->row.step < STEP_PERSON && !callers;
     if (sim->went_back) /* what is due by the wall clock is due when that comes round again */
         return;
@@ -340,6 +344,7 @@ void judge_effects_end(struct sim *sim)
             continue;
         check_ended(sim, effect, &found);
         judge_rebuilt(sim, effect->key, &found.intent);
+        judge_rebuilt_rows(sim, effect->key, found.intent.id);
         if (effect->happened > 1 && judge_announcements(sim, found.intent.id) < effect->happened - 1)
             sim_violated(sim, "INV-1b", "%s happened %d times, and that was not announced", effect->key, effect->happened);
     }
