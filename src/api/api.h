@@ -235,6 +235,8 @@ void metrics_show(struct call *call);
 void openapi_show(struct call *call);
 void root_show(struct call *call);
 void quarantine_lift_post(struct call *call);
+void workflows_lint(struct call *call);
+void workflows_list(struct call *call);
 
 /* An audit row that is not about an intent. `detail` is JSON or absent. */
 enum status admin_record(struct ledger *ledger, struct bytes space, struct bytes actor, const char *kind, struct bytes detail);
