@@ -237,6 +237,51 @@ def test_a_stream_passes_as_it_comes(asking, kind):
 
 
 @every_stream
+def test_who_asks_while_it_streams_reads_along(asking, kind):
+    """What is there comes at once, the rest as it comes; all of them get the same pieces."""
+    box = asking(kind, odd=True)
+    box.model.script(["slow_stream:4"])
+    read = []
+    threads = [threading.Thread(target=lambda: read.append(pieces_of(box, Semel_Run="r1"))) for _ in range(4)]
+    threads[0].start()
+    box.model.wait("effects", 1)
+    with open_stream(box, Semel_Run="r1") as early:
+        data = early.recv(65536)
+        while b"data: " not in data:
+            data += early.recv(65536)
+        assert box.model.counts()["answered"] == 0 and b"Idempotent-Replayed: true" in data and b"Semel-Intent: int_" in data
+        for thread in threads[1:]:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert {ended for _, _, ended in read} == {True} and len({tuple(pieces) for _, pieces, _ in read}) == 1 and len(read[0][1]) > 5
+    assert len(box.model.effects()) == 1 and pieces_of(box, Semel_Run="r1")[1] == read[0][1]
+    until(lambda: figures(box, "hit") == 5, "the count of those who read along")
+
+
+def test_who_reads_along_notices_a_cut(asking):
+    box = asking("chat-stream")
+    box.model.script(["slow_stream:6"])
+    read = []
+    with open_stream(box, Semel_Run="r1") as leader:
+        data = b""
+        while b"data: " not in data:
+            data += leader.recv(65536)
+        followers = [open_stream(box, Semel_Run="r1") for _ in range(2)]
+        for follower in followers:
+            assert b"data: " in follower.recv(65536) + follower.recv(65536)
+        box.model.down()
+        for reader in (leader, *followers):
+            while block := reader.recv(65536):
+                data = block
+            read.append(data.endswith(b"\r\n0\r\n\r\n"))
+            reader.close()
+    assert read == [False] * 3 and figures(box, "hit") == 0
+    box.model.up()
+    assert not is_replay(box.ask(Semel_Run="r1")) and is_replay(box.ask(Semel_Run="r1"))
+
+
+@every_stream
 def test_a_stream_that_is_cut_is_not_remembered(asking, storage, kind):
     box = asking(kind, storage)
     box.model.script(["truncate"])
@@ -331,6 +376,14 @@ def test_failures_are_not_remembered(asking, kind, step, status, effects):
     whole = box.ask(Semel_Run="r1")
     assert whole.status == 200 and not is_replay(whole) and is_replay(box.ask(Semel_Run="r1"))
     assert len(box.model.effects()) == effects and Outbox(box.client).cards() == []
+
+
+def test_a_failing_provider_does_not_make_others_wait(asking):
+    box = asking()
+    box.model.script(["500_before"] * 20)
+    assert {box.ask(Semel_Run="r1").status for _ in range(20)} == {500}
+    assert b'semel_destination_breaker_open{destination="openai"} 0' in box.client.get("/metrics").raw
+    assert box.ask(Semel_Run="r1").status == 200
 
 
 def test_what_waits_behind_a_failure_makes_the_call_itself(asking):
