@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "api/api.h"
+#include "api/mail.h"
 #include "base/when.h"
 #include "runs/runs.h"
 
@@ -26,6 +27,7 @@ struct app {
     const struct app_options *options;
     struct engine *engine;
     struct api api;
+    struct smtp_server *mail[2]; /* LMTP, SMTP; NULL where mail is not taken */
     sigset_t signals;
     pthread_t signal_thread;
 };
@@ -248,6 +250,7 @@ static enum status open_delivery(struct app *app, struct why *why)
     struct act_config config = {.engine = app->engine};
     TRY(transport_open(env_real(), app->api.secrets, &config.transport, why));
     TRY(act_open(&config, &app->api.act, why));
+    TRY(flow_open(app->engine, app->api.act, &app->api.flow, why));
     api_take_policy(&app->api, app->api.policy, app->api.policy_version);
     return OK;
 }
@@ -301,8 +304,8 @@ static enum status open_http(struct app *app, struct why *why)
         .tls_key = app->options->tls_key,
         .limits = http_limits_default,
         .handle = api_handle,
-        .body_size_max = api_body_size_max,
         .refuse = api_refuse,
+        .body_size = api_body_size,
         .between = between_turns,
         .user = &app->api,
     };
@@ -313,6 +316,41 @@ static enum status open_http(struct app *app, struct why *why)
     return OK;
 }
 
+/* On the HTTP face's loop: policy, tokens and answers are there. */
+static enum status open_mail(struct app *app, struct why *why)
+{
+    const char *listen[] = {app->options->lmtp, app->options->smtp};
+    for (size_t i = 0; i < 2; i++) {
+        const struct smtp_server_config config = {
+            .loop = http_server_loop(app->api.server),
+            .listen = listen[i],
+            .lmtp = i == 0,
+            .limits = smtp_limits_default,
+            .find = mail_find,
+            .deliver = mail_deliver,
+            .wall_us = env_real_wall_us,
+            .user = &app->api,
+        };
+        if (listen[i] != NULL)
+            TRY(smtp_server_open(&config, &app->mail[i], why));
+    }
+    return OK;
+}
+
+static void stop_mail(struct app *app)
+{
+    for (size_t i = 0; i < 2; i++)
+        if (app->mail[i] != NULL)
+            smtp_server_stop(app->mail[i]);
+}
+
+static void free_mail(struct app *app)
+{
+    for (size_t i = 0; i < 2; i++)
+        if (app->mail[i] != NULL)
+            smtp_server_free(app->mail[i]);
+}
+
 static void greet(const struct app *app)
 {
     const char *scheme = app->options->tls_cert != NULL ? "https" : "http", *address = http_server_address(app->api.server);
@@ -321,6 +359,10 @@ static void greet(const struct app *app)
            app->options->open ? "open on this computer only" : "tokens required");
     printf("├─ API      %s://%s/v1          (OpenAPI: %s://%s/v1/openapi.json)\n", scheme, address, scheme, address);
     printf("├─ Health   %s://%s/readyz      (metrics: %s://%s/metrics)\n", scheme, address, scheme, address);
+    static const char *const names[] = {"LMTP", "SMTP"};
+    for (size_t i = 0; i < 2; i++)
+        if (app->mail[i] != NULL)
+            printf("├─ Mail     %s on %s\n", names[i], smtp_server_address(app->mail[i]));
     printf("└─ Try      semel claim --workflow demo --key hello-1\n");
     fflush(stdout);
 }
@@ -329,8 +371,10 @@ static enum status start(struct app *app, struct why *why)
 {
     TRY(open_data(app, why));
     TRY(open_http(app, why));
+    TRY(open_mail(app, why));
     TRY(engine_start(app->engine, why));
     TRY(act_start(app->api.act, why));
+    flow_wake(app->api.flow); /* what was staged before */
     if (pthread_create(&app->signal_thread, NULL, signal_main, app) != 0)
         return why_set(why, FULL, "no thread could be started");
     return OK;
@@ -363,11 +407,15 @@ int app_run(const struct app_options *options)
     if (status == OK)
         run(app);
     act_close(app->api.act);
+    flow_stop(app->api.flow);
     if (status == OK)
         runs_flush(&app->api);
     engine_close(app->engine); /* answers what is left through the loop's queue */
+    flow_close(app->api.flow);
+    stop_mail(app);
     if (app->api.server != NULL)
-        http_server_close(app->api.server);
+        http_server_close(app->api.server); /* runs the loop until all is closed */
+    free_mail(app);
     tally_free(app->api.tally);
     llm_close(app->api.llm);
     policy_free(app->api.policy);

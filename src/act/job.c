@@ -118,13 +118,13 @@ static struct ledger_command ledger_command(const struct job *job, enum ledger_o
 
 /* ---- taking ---- */
 
-static enum status write_taken(struct store *store, const struct ledger *ledger, int64_t intent,
+static enum status write_taken(struct store *store, struct ledger *ledger, struct bytes space, int64_t intent,
                                const struct destination *destination, struct why *why)
 {
     int64_t lease_us = act_lease_us(destination);
     struct q_outbox_taken taken = {intent, ledger->now.wall_us + lease_us + LOOK_AFTER_US,
                                    ledger->now.run_us + lease_us + act_arrival_us(destination)};
-    return store_run(store, &OUTBOX_TAKEN, &taken, 1, NULL, NULL, NULL, why);
+    return outbox_taken(store, ledger, space, &taken, why);
 }
 
 static enum status take_any(void *ctx, const void *row, struct why *why)
@@ -146,10 +146,10 @@ enum status act_write_claimed(struct store *store, struct ledger *ledger, struct
         return OK;
     TRY(store_run(store, &OUTBOX_HAS, &look, 1, take_any, &found, NULL, why));
     if (!found)
-        TRY(outbox_write(store, ledger, command, order, why));
+        TRY(outbox_write(store, ledger, command->answer.intent, order, why));
     /* A claim may be what finds out that nobody can tell, and the row was waiting for its caller: it has to be looked at. */
-    return state == STATE_SENT ? write_taken(store, ledger, intent, destination, why)
-                               : store_run(store, &OUTBOX_ASK, &ask, 1, NULL, NULL, NULL, why);
+    return state == STATE_SENT ? write_taken(store, ledger, order->row.space, intent, destination, why)
+                               : outbox_ask(store, ledger, order->row.space, &ask, why);
 }
 
 static enum status also_taken(struct store *store, struct ledger *ledger, struct engine_command *command, struct why *why)
@@ -157,7 +157,7 @@ static enum status also_taken(struct store *store, struct ledger *ledger, struct
     const struct job *job = command->user;
     if (command->answer.state != STATE_SENT)
         return OK; /* declared unknown instead: the row is due, and is looked at again */
-    return write_taken(store, ledger, job->effect.intent, job->destination, why);
+    return write_taken(store, ledger, job->effect.space, job->effect.intent, job->destination, why);
 }
 
 void job_take(struct job *job)
@@ -388,7 +388,7 @@ static enum status also_ended(struct store *store, struct ledger *ledger, struct
     } else {
         ended.step = STEP_DELIVER;
     }
-    return store_run(store, &OUTBOX_ENDED, &ended, 1, NULL, NULL, NULL, why);
+    return outbox_ended(store, ledger, job->effect.space, &ended, why);
 }
 
 static void keep_result(struct job *job, struct bytes evidence)
@@ -447,7 +447,7 @@ static void say(struct job *job, enum outcome outcome, struct bytes because)
 static enum status write_probe(struct store *store, struct ledger *ledger, struct engine_command *command, struct why *why)
 {
     struct job *job = command->user;
-    TRY(store_run(store, &OUTBOX_STAND, &job->stand, 1, NULL, NULL, NULL, why));
+    bool changed;
     struct row_decision *row = audit_add(ledger->audit);
     if (row == NULL)
         return why_set(why, FULL, "no memory for a decision");
@@ -460,7 +460,7 @@ static enum status write_probe(struct store *store, struct ledger *ledger, struc
     row->actor = BYTES("outbox");
     row->reason = bytes_of(job->reason);
     row->detail = job->evidence;
-    return OK;
+    return outbox_stand(store, ledger, &job->effect, &job->stand, &changed, why);
 }
 
 static void not_sure(struct job *job)
@@ -552,9 +552,9 @@ static void call_done(struct transport_call *call)
 static enum status write_stand(struct store *store, struct ledger *ledger, struct engine_command *command, struct why *why)
 {
     struct job *job = command->user;
-    int64_t changed = 0;
-    TRY(store_run(store, &OUTBOX_STAND, &job->stand, 1, NULL, NULL, job->dead ? &changed : NULL, why));
-    return changed > 0 ? raise_dead(store, ledger, job, why) : OK;
+    bool changed;
+    TRY(outbox_stand(store, ledger, &job->effect, &job->stand, &changed, why));
+    return job->dead && changed ? raise_dead(store, ledger, job, why) : OK;
 }
 
 /* Nothing is to be sent now: the row says so. */

@@ -35,12 +35,39 @@ struct effect_order {
     struct bytes record;   /* the request's record */
 };
 
-/* For the `also` of a SUBMIT or CLAIM: writes the row and the request of an intent that is new. */
-CHECKED enum status outbox_write(struct store *store, struct ledger *ledger, struct engine_command *command,
-                                 const struct effect_order *order, struct why *why);
+/* With a SUBMIT or CLAIM: writes the row and the request of an intent that is new. */
+CHECKED enum status outbox_write(struct store *store, struct ledger *ledger, int64_t intent, const struct effect_order *order,
+                                 struct why *why);
 
 /* The evidence for the audit row of the submission: what the outbox row was born with. */
 struct bytes outbox_evidence(const struct effect_order *order, struct arena *arena);
+
+/* ---- changes: they run the statement of the same name, and the log says what they changed ---- */
+
+CHECKED enum status outbox_taken(struct store *store, struct ledger *ledger, struct bytes space,
+                                 const struct q_outbox_taken *taken, struct why *why);
+CHECKED enum status outbox_ended(struct store *store, struct ledger *ledger, struct bytes space,
+                                 const struct q_outbox_ended *ended, struct why *why);
+CHECKED enum status outbox_ask(struct store *store, struct ledger *ledger, struct bytes space, const struct q_outbox_ask *ask,
+                               struct why *why);
+
+/* `effect`: as it was looked at. When to look again is no history: if nothing else changes, the log does not say it. */
+CHECKED enum status outbox_stand(struct store *store, struct ledger *ledger, const struct row_effect *effect,
+                                 const struct q_outbox_stand *stand, bool *ret_changed, struct why *why);
+
+/* A person, or many at once: it is to be sent again, now, with as much time as it had; or it is done with. */
+CHECKED enum status outbox_again(struct store *store, struct ledger *ledger, const struct row_effect *effect, struct why *why);
+CHECKED enum status outbox_finish(struct store *store, struct ledger *ledger, const struct row_effect *effect, struct bytes note,
+                                  struct why *why);
+
+/* ---- the log is the truth: see rebuild.c ---- */
+
+/* What one of these statements does to a row. */
+void outbox_apply(struct row_outbox *row, const struct query *query, const void *params);
+
+/* Folds one decision about its intent into a row of the outbox, which is empty before the first. All of it is rebuilt but `due`. */
+CHECKED enum status outbox_fold(struct row_outbox *row, const struct row_decision *decision, struct arena *arena,
+                                struct why *why);
 
 /* As `forget` of the engine: the row and the request go when their intent goes. */
 CHECKED enum status outbox_forget(struct store *store, struct ledger *ledger, struct engine_command *command, struct why *why);

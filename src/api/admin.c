@@ -36,6 +36,7 @@ void api_take_policy(struct api *api, struct policy *policy, int64_t version)
         people.due_us = policy->due_us;
     engine_set_people(api->engine, &people);
     act_set_policy(api->act, policy, version);
+    flow_set_policy(api->flow, policy, version);
     if (api->policy != NULL && api->policy != policy)
         policy_free(api->policy);
     api->policy = policy;
@@ -597,6 +598,7 @@ static void refresh_done(struct engine_read *read)
 void api_refresh(void *arg)
 {
     struct api *api = arg;
+    flow_tick(api->flow);
     if (!engine_is_postgres(api->engine) || api->refreshing || atomic_load(&api->stopping))
         return;
     struct refresh *refresh = calloc(1, sizeof *refresh);

@@ -10,10 +10,13 @@
 #include "act/act.h"
 #include "audit/applied.h"
 #include "engine/engine.h"
+#include "flow/flow.h"
+#include "ledger/naming.h"
 #include "http/server.h"
 #include "ledger/naming.h"
 #include "policy/policy.h"
 #include "secret/secret.h"
+#include "threads/answer.h"
 
 #define API_PARAMS_MAX 2
 #define API_LIST_MAX 200
@@ -29,6 +32,7 @@ struct tally;
 struct api {
     struct engine *engine;
     struct act *act;
+    struct flow *flow;
     struct http_server *server;
     struct policy *policy;
     int64_t policy_version;
@@ -73,7 +77,7 @@ struct call {
 
 /* The server's callbacks. */
 void api_handle(struct http_request *request, void *api);
-size_t api_body_size_max(const struct http_head *head, void *api);
+size_t api_body_size(const struct http_head *head, void *api); /* more than usual at /in/… and /llm/… */
 void api_refuse(int status, const char *why, struct buf *out, void *api);
 
 /* The rules from now on, for this face, the engine and the delivery. Takes the policy over. */
@@ -147,6 +151,19 @@ void problem_bare(int status, const char *why, struct buf *out);
 /* Fills in who, which key, what it stands for, and the workflow's rules; false when the problem was sent. */
 bool claims_name(struct call *call, const struct claim_naming *naming, struct ledger_command *ret);
 
+/* An answer in a conversation: what is said beside thread and action. */
+struct answer_order {
+    struct answer_naming answer;
+    struct claim_naming *naming; /* its workflow, thread and key are filled in */
+    bool named;                  /* by thread and action */
+    struct bytes field;
+    void *state; /* the handler's, while it is looked up */
+    void (*then)(struct call *call);
+};
+
+/* Finds out which key an answer has, and goes on with `then`; with anything else it goes on at once. Sends the problem otherwise. */
+void answers_name(struct call *call, struct answer_order *order, void (*then)(struct call *call));
+
 /* `Prefer: wait=n`, in milliseconds; 0 without. */
 int64_t claims_preferred_wait_ms(struct call *call);
 
@@ -168,11 +185,18 @@ void effects_retry(struct call *call);
 void effects_resolve(struct call *call);
 void effects_cancel_many(struct call *call);
 void effects_retry_many(struct call *call);
+void events_list(struct call *call);
+void events_show(struct call *call);
+void events_release(struct call *call);
+void events_suppress(struct call *call);
+void events_replay(struct call *call);
+void events_replay_many(struct call *call);
 void exceptions_list(struct call *call);
 void exceptions_show(struct call *call);
 void exceptions_assign(struct call *call);
 void exceptions_resolve(struct call *call);
 void forward_call(struct call *call);
+void in_receive(struct call *call);
 void llm_forward(struct call *call);
 void runs_list(struct call *call);
 void runs_show(struct call *call);
@@ -185,6 +209,12 @@ void secrets_list(struct call *call);
 void secrets_put(struct call *call);
 void secrets_remove(struct call *call);
 void secrets_rewrap(struct call *call);
+void threads_list(struct call *call);
+void threads_show(struct call *call);
+void sources_list(struct call *call);
+void sources_mute(struct call *call);
+void sources_unmute(struct call *call);
+void sources_limit(struct call *call);
 void tokens_list(struct call *call);
 void tokens_create(struct call *call);
 void tokens_revoke(struct call *call);

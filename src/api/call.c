@@ -338,11 +338,16 @@ static bool authorize(struct call *call)
 
 /* ---- the door ---- */
 
-size_t api_body_size_max(const struct http_head *head, void *user)
+size_t api_body_size(const struct http_head *head, void *user)
 {
     const struct api *api = user;
+    struct bytes in = BYTES("/in/");
+    if (bytes_starts(head->path, in)) {
+        const struct source *source = policy_source(api->policy, bytes_from(head->path, in.len));
+        return source != NULL ? (size_t)source->body_max : 0;
+    }
     bool known = api->open || find_token(api, token_text(head)) != NULL;
-    return known && bytes_starts(head->path, BYTES("/llm/")) ? LLM_BODY_SIZE_MAX : http_limits_default.body_size_max;
+    return known && bytes_starts(head->path, BYTES("/llm/")) ? LLM_BODY_SIZE_MAX : 0;
 }
 
 static void refuse_route(struct call *call, struct buf *allow)

@@ -116,7 +116,7 @@ static void answer_accepted(struct call *call)
 static enum status also_accepted(struct store *store, struct ledger *ledger, struct engine_command *command, struct why *why)
 {
     const struct call *call = command->user;
-    return outbox_write(store, ledger, command, &((struct forward *)call->state)->order, why);
+    return outbox_write(store, ledger, command->answer.intent, &((struct forward *)call->state)->order, why);
 }
 
 static void submit(struct call *call)

@@ -50,6 +50,8 @@ static const struct problem_kind {
     {"policy_invalid", 422, RETRY_NO, "The policy has problems", "Nothing was applied. Correct the lines and apply it again."},
     {"refused", 409, RETRY_NO, "It was refused for good",
      "It did not happen and will not under this key. If this is meant as something new, give it a new key."},
+    {"signature", 401, RETRY_NO, "The delivery is not signed as its source says",
+     "Check the secret on both sides, and the public URL (`url`) when semel stands behind a proxy. Nothing was recorded."},
     {"storage", 503, RETRY_YES, "The storage does not answer",
      "Nothing was recorded. Try again in a moment; semel status says how it stands."},
     {"storage_unknown", 503, RETRY_YES, "The storage did not say whether it was recorded",

@@ -72,6 +72,12 @@ static bool parse_digits(struct bytes text, int64_t *ret_id)
     return true;
 }
 
+struct bytes id_text(const char *prefix, int64_t id, struct arena *arena)
+{
+    char text[32];
+    return arena_dup(arena, (struct bytes){text, id_format(prefix, id, text)});
+}
+
 bool id_parse(const char *prefix, struct bytes text, int64_t *ret_id)
 {
     struct bytes head = bytes_of(prefix);

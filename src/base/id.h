@@ -6,7 +6,7 @@
 #ifndef SEMEL_BASE_ID_H
 #define SEMEL_BASE_ID_H
 
-#include "base/bytes.h"
+#include "base/arena.h"
 
 #define ID_DIGITS 13
 #define ID_LANES 1024
@@ -27,6 +27,9 @@ int64_t id_time_us(int64_t id);
 
 /* Writes e.g. "int_0c8zq4x7m2k1h"; `prefix` without '_'. `ret` has room for strlen(prefix) + 15. Returns the length. */
 size_t id_format(const char *prefix, int64_t id, char *ret);
+
+/* The same in the arena; BYTES_NONE without memory. */
+struct bytes id_text(const char *prefix, int64_t id, struct arena *arena);
 
 /* Exact prefix and form, else false. */
 bool id_parse(const char *prefix, struct bytes text, int64_t *ret_id);

@@ -24,6 +24,7 @@ static const char *const kind_wants[] = {
     [SETTING_SWITCH] = "a truth value",
     [SETTING_CHOICE] = "one word",
     [SETTING_LIST] = "a list of names",
+    [SETTING_TEXTS] = "text or a list of texts",
     [SETTING_GROUP] = "settings",
     [SETTING_GROUPS] = "a list of settings",
 };
@@ -228,6 +229,19 @@ static bool read_list(struct reading *reading, struct setting_value *ret)
     return true;
 }
 
+static bool read_texts(struct reading *reading, struct setting_value *ret)
+{
+    if (reading->node->kind == YAML_LIST)
+        return read_list(reading, ret);
+    if (!read_text(reading, ret))
+        return false;
+    ret->list = arena_zalloc(reading->arena, 1, sizeof *ret->list);
+    reading->no_memory |= ret->list == NULL;
+    if (ret->list != NULL)
+        ret->list[ret->list_count++] = ret->text;
+    return true;
+}
+
 static bool read_group(struct reading *reading, struct setting_value *ret)
 {
     ret->group = reading->node;
@@ -242,7 +256,7 @@ static const struct kind_reader {
     [SETTING_DURATION] = {YAML_TEXT, read_duration}, [SETTING_INTEGER] = {YAML_TEXT, read_integer},
     [SETTING_SWITCH] = {YAML_TEXT, read_switch},     [SETTING_CHOICE] = {YAML_TEXT, read_choice},
     [SETTING_LIST] = {YAML_LIST, read_list},         [SETTING_GROUP] = {YAML_MAP, read_group},
-    [SETTING_GROUPS] = {YAML_LIST, read_group},
+    [SETTING_GROUPS] = {YAML_LIST, read_group},      [SETTING_TEXTS] = {YAML_LIST, read_texts},
 };
 
 /* An empty group is what remains when everything in it is commented out. */
@@ -265,7 +279,7 @@ static bool read_value(struct reading *reading, struct setting_value *ret)
     bool good;
     if (yaml_is_absent(reading->node))
         good = read_absent(reading, &value);
-    else if (reading->node->kind != reader->from)
+    else if (reading->node->kind != reader->from && !(reader->read == read_texts && reading->node->kind == YAML_TEXT))
         good = refuse_kind(reading);
     else
         good = reader->read(reading, &value);
@@ -379,6 +393,38 @@ void settings_over(size_t count, struct setting_value *values, const struct sett
         values[i] = base[i];
         values[i].refused |= refused;
     }
+}
+
+enum status settings_pairs(const struct setting_value *value, struct arena *arena, struct yaml_problems *problems,
+                           struct pair **ret_pairs, size_t *ret_count)
+{
+    const struct yaml *map = value->group;
+    size_t count = 0;
+    *ret_count = 0;
+    *ret_pairs = NULL;
+    if (map == NULL)
+        return OK;
+    if (map->count > SETTING_PAIRS_MAX) {
+        yaml_problem_add(problems, map->line, map->column, "at most %d names are read here", SETTING_PAIRS_MAX);
+        return OK;
+    }
+    struct pair *pairs = arena_zalloc(arena, map->count + 1, sizeof *pairs);
+    if (pairs == NULL)
+        return FULL;
+    for (const struct yaml *name = map->first; name != NULL; name = name->next->next) {
+        if (name->kind != YAML_TEXT || name->text.len == 0 || name->next->kind != YAML_TEXT) {
+            yaml_problem_add(problems, name->line, name->column, "a path and a text are wanted here, such as ok: true");
+            continue;
+        }
+        pairs[count].name = arena_dup(arena, name->text);
+        pairs[count].value = arena_dup(arena, name->next->text);
+        if (pairs[count].name.at == NULL || pairs[count].value.at == NULL)
+            return FULL;
+        count++;
+    }
+    *ret_pairs = pairs;
+    *ret_count = count;
+    return OK;
 }
 
 static bool is_name_char(char c)

@@ -18,6 +18,7 @@ enum setting_kind {
     SETTING_SWITCH, /* true or false */
     SETTING_CHOICE, /* one of `names` */
     SETTING_LIST,   /* a list of texts */
+    SETTING_TEXTS,  /* a text, which is a list of one, or a list of texts */
     SETTING_GROUP,  /* a mapping */
     SETTING_GROUPS, /* a list of mappings */
 };
@@ -71,6 +72,11 @@ CHECKED enum status settings_built_in(const struct setting_table *table, struct 
 
 /* What `values` does not give is taken from `base`. */
 void settings_over(size_t count, struct setting_value *values, const struct setting_value *base);
+
+/* A small mapping of names (paths, headers) and texts, in order. A problem leaves none, or leaves out the pair. */
+#define SETTING_PAIRS_MAX 16
+CHECKED enum status settings_pairs(const struct setting_value *value, struct arena *arena, struct yaml_problems *problems,
+                                   struct pair **ret_pairs, size_t *ret_count);
 
 /* A name of settings that users make up: 1 to 64 letters, digits, '.', '_', '-'. */
 #define SETTING_NAME_MAX 64

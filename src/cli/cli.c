@@ -79,6 +79,12 @@ const struct cli_command cli_commands[] = {
     {"policy show", "Print the daemon's policy.", {{0}}, NULL, ALL_SHARED, NULL, policy_show_run},
     {"quarantine lift", "Go on after a fail-over that may have lost decisions.", {{0}}, quarantine_lift_options, ALL_SHARED,
      "Look first at what is held: semel intents --state unknown", quarantine_lift_run},
+    {"receive mail", "Hand e-mails over to a source, each once.", {{"-", CLI_TEXT, "One mail from stdin, which is also the default.", NULL, true}},
+     receive_mail_options, ALL_SHARED,
+     "Repeating it does no harm: a mail is recognised. Mails that are not taken are named, and the exit code is 65 when they are refused.\n"
+     "From stdin, whatever is no fault of the mail is exit 75, so that a mail server keeps it and tries again.\n\n"
+     "  |\"/usr/bin/semel receive mail --source leads\"           in a .forward file\n"
+     "  semel receive mail --source leads --mbox ~/old-leads.mbox", receive_mail_run},
     {"release", "Give a claim back untouched: nothing was done.", {INTENT_ARGUMENT}, release_options, ALL_SHARED, NULL, release_run},
     {"run", "Run a command once for its key; a duplicate gets its output and exit code.",
      {{"CMD [ARG...]", CLI_REST, "The command and its arguments.", NULL, false}}, run_options, CLI_CALLS_URL,
@@ -110,6 +116,13 @@ const struct cli_command cli_commands[] = {
     {"token ls", "List the tokens, without their texts.", {{0}}, NULL, ALL_SHARED, NULL, token_ls_run},
     {"token revoke", "Make a token useless from now on.", {{"ID", CLI_TEXT, "The token's id, from token ls.", NULL, false}}, NULL,
      ALL_SHARED, NULL, token_revoke_run},
+    {"trigger", "Send a realistic, signed delivery to a source, as its sender would.",
+     {{"SOURCE", CLI_TEXT, "A source of the policy, or a preset such as whatsapp.", NULL, false}}, trigger_options, ALL_SHARED,
+     "The policy is the daemon's, or --policy FILE; its env: and file: secrets are read here. A secret that only the daemon knows, or the private\n"
+     "key of a public-key scheme, is given with --secret.\n\n"
+     "  semel trigger whatsapp --again-after 40m --text 'Is it still available?'\n"
+     "  semel trigger typeform --twice --from 'Jo Smith <jo@example.com>'\n"
+     "  semel trigger stripe --tamper", trigger_run},
     {"up", "Run the daemon for this computer only, without tokens.", {{0}}, daemon_options, 0,
      "For trying things out. It listens on a loopback address only; use serve to be reached from elsewhere.", up_run},
     {"version", "Print the version.", {{0}}, NULL, CLI_PRINTS_JSON, NULL, version_run},

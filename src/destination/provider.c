@@ -6,7 +6,7 @@
 #include "embedded.h"
 
 /* The keys that semel makes have this many characters. */
-enum { KEY_CHARACTERS = DOWNSTREAM_KEY_SIZE, PAIRS_MAX = 16 };
+enum { KEY_CHARACTERS = DOWNSTREAM_KEY_SIZE, PAIRS_MAX = SETTING_PAIRS_MAX };
 
 static void refuse(const struct call_source *from, const struct yaml *at, const char *sentence)
 {
@@ -40,33 +40,7 @@ static bool want(const struct call_source *from, const struct yaml *map, const s
 static enum status read_pairs(const struct call_source *from, const struct setting_value *value, struct pair **ret_pairs,
                               size_t *ret_count)
 {
-    const struct yaml *map = value->group;
-    size_t count = 0;
-    *ret_count = 0;
-    *ret_pairs = NULL;
-    if (map == NULL)
-        return OK;
-    if (map->count > PAIRS_MAX) {
-        refuse(from, map, "at most 16 names are read here");
-        return OK;
-    }
-    struct pair *pairs = arena_zalloc(from->source->arena, map->count + 1, sizeof *pairs);
-    if (pairs == NULL)
-        return FULL;
-    for (const struct yaml *name = map->first; name != NULL; name = name->next->next) {
-        if (name->kind != YAML_TEXT || name->text.len == 0 || name->next->kind != YAML_TEXT) {
-            refuse(from, name, "a path and a text are wanted here, such as ok: true");
-            continue;
-        }
-        pairs[count].name = arena_dup(from->source->arena, name->text);
-        pairs[count].value = arena_dup(from->source->arena, name->next->text);
-        if (pairs[count].name.at == NULL || pairs[count].value.at == NULL)
-            return FULL;
-        count++;
-    }
-    *ret_pairs = pairs;
-    *ret_count = count;
-    return OK;
+    return settings_pairs(value, from->source->arena, from->source->problems, ret_pairs, ret_count);
 }
 
 /* A constant as JSON: true, false, null and numbers when they stand without quotes, else a string. */

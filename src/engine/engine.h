@@ -32,6 +32,7 @@ struct engine_command {
     struct ledger_command ledger;
     /* Instead of a ledger command: writes what it likes in the batch's transaction and adds its audit rows. Runs again if the batch is tried again. */
     enum status (*write)(struct store *store, struct ledger *ledger, struct engine_command *command, struct why *why);
+    size_t intents_max; /* with `write`: how many intents it may load with ledger->load() and then move */
     /* With a ledger command: writes what belongs to its move, in the same transaction; only when the ledger moved. Sees `answer`.
      * Anything but OK undoes the batch. */
     enum status (*also)(struct store *store, struct ledger *ledger, struct engine_command *command, struct why *why);

@@ -2,7 +2,7 @@
 
 #include "base/mutant.h"
 
-const char *const exception_kind_names[] = {"unknown_outcome", "dead_letter", "refused", NULL};
+const char *const exception_kind_names[] = {"unknown_outcome", "dead_letter", "refused", "likely_duplicate", "loop", NULL};
 const char *const exception_state_names[] = {"open", "resolved", NULL};
 
 /* ---- decisions about cards ---- */
@@ -14,6 +14,10 @@ static void write_card(struct json_out *out, const struct row_exception *card)
     json_text(out, (struct bytes){id, id_format("exc", card->id, id)});
     json_name(out, "kind");
     json_cstr(out, exception_kind_names[card->kind]);
+    if (card->event != 0) {
+        json_name(out, "event");
+        json_text(out, (struct bytes){id, id_format("evt", card->event, id)});
+    }
     json_name(out, "owner");
     json_text(out, card->owner);
     json_name(out, "due");
@@ -73,10 +77,10 @@ static enum status take_card(void *ctx, const void *row, struct why *why)
     return found->arena->failed ? why_set(why, FULL, "no memory for an exception") : OK;
 }
 
-static enum status find_open(struct store *store, struct arena *arena, int64_t intent, enum exception_kind kind,
+static enum status find_open(struct store *store, struct arena *arena, int64_t intent, int64_t event, enum exception_kind kind,
                              struct found *ret, struct why *why)
 {
-    struct q_exception_open_of find = {intent, kind};
+    struct q_exception_open_of find = {intent, event, kind};
     *ret = (struct found){.arena = arena};
     return store_run(store, &EXCEPTION_OPEN_OF, &find, 1, take_card, ret, NULL, why);
 }
@@ -88,6 +92,7 @@ enum status exception_raise(struct store *store, struct ledger *ledger, const st
         .space = order->space,
         .kind = order->kind,
         .intent = order->intent,
+        .event = order->event,
         .owner = order->owner,
         .due = ledger->now.wall_us + order->due_us,
         .state = EXCEPTION_OPEN,
@@ -99,10 +104,24 @@ enum status exception_raise(struct store *store, struct ledger *ledger, const st
     if (added == 0)
         return OK;
     struct found found;
-    TRY(find_open(store, ledger->arena, order->intent, order->kind, &found,
-                  why)); /* the owner may be another one than asked for */
+    /* The owner may be another one than asked for. */
+    TRY(find_open(store, ledger->arena, order->intent, order->event, order->kind, &found, why));
     if (found.any)
         record(ledger, &found.card, "raise", BYTES("semel"));
+    return OK;
+}
+
+static enum status close_open(struct store *store, struct ledger *ledger, struct found *found, struct bytes resolution,
+                              struct bytes actor, struct bytes note, struct why *why)
+{
+    if (!found->any)
+        return OK;
+    struct q_exception_resolve resolve = {found->card.id, ledger->now.wall_us, resolution, actor, note};
+    TRY(store_run(store, &EXCEPTION_RESOLVE, &resolve, 1, NULL, NULL, NULL, why));
+    found->card.state = EXCEPTION_RESOLVED;
+    found->card.resolution = resolution;
+    found->card.note = note;
+    record(ledger, &found->card, "resolve", actor);
     return OK;
 }
 
@@ -110,16 +129,16 @@ enum status exception_close(struct store *store, struct ledger *ledger, int64_t 
                             struct bytes resolution, struct bytes actor, struct bytes note, struct why *why)
 {
     struct found found;
-    TRY(find_open(store, ledger->arena, intent, kind, &found, why));
-    if (!found.any)
-        return OK;
-    struct q_exception_resolve resolve = {found.card.id, ledger->now.wall_us, resolution, actor, note};
-    TRY(store_run(store, &EXCEPTION_RESOLVE, &resolve, 1, NULL, NULL, NULL, why));
-    found.card.state = EXCEPTION_RESOLVED;
-    found.card.resolution = resolution;
-    found.card.note = note;
-    record(ledger, &found.card, "resolve", actor);
-    return OK;
+    TRY(find_open(store, ledger->arena, intent, 0, kind, &found, why));
+    return close_open(store, ledger, &found, resolution, actor, note, why);
+}
+
+enum status exception_close_event(struct store *store, struct ledger *ledger, int64_t event, enum exception_kind kind,
+                                  struct bytes resolution, struct bytes actor, struct bytes note, struct why *why)
+{
+    struct found found;
+    TRY(find_open(store, ledger->arena, 0, event, kind, &found, why));
+    return close_open(store, ledger, &found, resolution, actor, note, why);
 }
 
 enum status exception_assign(struct store *store, struct ledger *ledger, struct bytes space, int64_t id, struct bytes owner,

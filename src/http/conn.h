@@ -18,6 +18,7 @@
 #include <sys/queue.h>
 #include <uv.h>
 
+#include "http/listen.h"
 #include "http/server.h"
 #include "http/tls.h"
 
@@ -37,13 +38,6 @@ enum {
 
 enum conn_state { CONN_HANDSHAKE, CONN_IDLE, CONN_HEAD, CONN_BODY, CONN_RUNNING, CONN_WRITING, CONN_LINGER, CONN_CLOSED };
 
-union conn_io {
-    uv_handle_t handle;
-    uv_stream_t stream;
-    uv_tcp_t tcp;
-    uv_pipe_t pipe;
-};
-
 struct http_conn {
     union conn_io io;
     struct http_server *server;
@@ -60,12 +54,12 @@ struct http_conn {
     bool handle_closed;  /* libuv has let go */
     int64_t deadline_us; /* of the present state */
 
-    struct buf in;    /* what was read … */
-    size_t start;     /* … and where the present request starts in it */
-    size_t scanned;   /* by http_parse_head */
-    size_t head_size; /* from BODY on */
-    size_t body_size; /* decoded, when chunked */
-    size_t body_size_max;
+    struct buf in;      /* what was read … */
+    size_t start;       /* … and where the present request starts in it */
+    size_t scanned;     /* by http_parse_head */
+    size_t head_size;   /* from BODY on */
+    size_t body_size;   /* decoded, when chunked */
+    size_t body_max;    /* from BODY on: what this request may have */
     size_t whole_size;  /* from RUNNING on */
     uint64_t body_seen; /* bytes of the body as sent */
     int64_t body_start_us;
@@ -112,7 +106,7 @@ struct http_server {
     bool listener_open;
     bool is_unix;
     struct http_server_config config;
-    char address[128];
+    char address[LISTEN_ADDRESS_SIZE];
     struct tls *tls;
 
     /* Each list is ordered by the time of entry; idle and lingering connections have one time-out each, so theirs is also the

@@ -4,6 +4,7 @@
 
 #include "destination/destination_read.h"
 #include "policy/policy_settings.h"
+#include "receive/source_read.h"
 
 /* Enough for POLICY_WORKFLOWS_MAX workflows that all inherit the longest template. */
 #define POLICY_MEMORY_MAX ((size_t)128 << 20)
@@ -24,6 +25,7 @@ struct named_kind {
 };
 
 static const struct named_kind workflow_kind = {"workflow", "workflows", "lease: 60s", POLICY_WORKFLOWS_MAX};
+static const struct named_kind source_kind = {"source", "sources", "preset: typeform", POLICY_SOURCES_MAX};
 static const struct named_kind destination_kind = {"destination", "destinations", "provider: http", POLICY_DESTINATIONS_MAX};
 
 struct parsing {
@@ -185,6 +187,11 @@ static int destinations_by_name(const void *a, const void *b)
     return bytes_cmp(((const struct destination *)a)->name, ((const struct destination *)b)->name);
 }
 
+static int sources_by_name(const void *a, const void *b)
+{
+    return bytes_cmp(((const struct source *)a)->name, ((const struct source *)b)->name);
+}
+
 /* Takes out those that are named again and leaves the rest in the order of the document; returns how many remain. */
 static size_t drop_repeated(struct parsing *parsing, const struct named_kind *kind, struct named *all, size_t count)
 {
@@ -266,6 +273,43 @@ static enum status read_destinations(struct parsing *parsing, const struct setti
     return OK;
 }
 
+/* What is forwarded goes to a destination of this policy. */
+static void check_forward(struct parsing *parsing, const struct named *named, const struct source *source)
+{
+    const char *names[64];
+    size_t count = 0;
+    if (source->forward.at == NULL || policy_destination(parsing->policy, source->forward) != NULL)
+        return;
+    for (; count < parsing->policy->destination_count && count < sizeof names / sizeof *names; count++)
+        names[count] = parsing->policy->destinations[count].name.at;
+    const char *near = nearest_name(source->forward, names, count);
+    struct bytes shown = yaml_clip(source->forward);
+    yaml_problem_add(parsing->problems, named->at->line, named->at->column,
+                     "source '%.*s' forwards to '%.*s', which is no destination here%s%s%s", BYTES_ARG(yaml_clip(named->name)),
+                     BYTES_ARG(shown), near != NULL ? "; did you mean '" : "", near != NULL ? near : "",
+                     near != NULL ? "'?" : "");
+}
+
+static enum status read_sources(struct parsing *parsing, const struct settings *top)
+{
+    struct policy *policy = parsing->policy;
+    struct named *all;
+    size_t count;
+    TRY(list_named(parsing, &source_kind, top->at[SETTING_SOURCES].group, &all, &count));
+    policy->sources = arena_zalloc(&policy->arena, count + 1, sizeof *policy->sources);
+    if (policy->sources == NULL)
+        return FULL;
+    struct source_reading reading = {&policy->arena, &parsing->scratch, parsing->problems};
+    for (; policy->source_count < count; policy->source_count++) {
+        const struct named *named = &all[policy->source_count];
+        TRY(source_read(&reading, named->at, named->settings, &policy->sources[policy->source_count]));
+        check_forward(parsing, named, &policy->sources[policy->source_count]);
+    }
+    if (count > 0)
+        qsort(policy->sources, count, sizeof *policy->sources, sources_by_name);
+    return OK;
+}
+
 static enum status read_document(struct parsing *parsing)
 {
     struct policy *policy = parsing->policy;
@@ -282,6 +326,7 @@ static enum status read_document(struct parsing *parsing)
     TRY(read_defaults(parsing, &top));
     TRY(read_workflows(parsing, top.at[SETTING_WORKFLOWS].group));
     TRY(read_destinations(parsing, &top));
+    TRY(read_sources(parsing, &top));
     policy->owner = parsing->defaults.at[SETTING_OWNER].text;
     policy->due_us = parsing->defaults.at[SETTING_DUE].number;
     return parsing->problems->count == 0 ? OK : INVALID;
@@ -364,4 +409,16 @@ const struct destination *policy_destination(const struct policy *policy, struct
         return NULL;
     return bsearch(&name, policy->destinations, policy->destination_count, sizeof *policy->destinations,
                    name_against_destination);
+}
+
+static int name_against_source(const void *name, const void *source)
+{
+    return bytes_cmp(*(const struct bytes *)name, ((const struct source *)source)->name);
+}
+
+const struct source *policy_source(const struct policy *policy, struct bytes name)
+{
+    if (policy->source_count == 0 || name.len == 0)
+        return NULL;
+    return bsearch(&name, policy->sources, policy->source_count, sizeof *policy->sources, name_against_source);
 }

@@ -28,6 +28,8 @@
  *     due: 8h                       # how long an exception may stay open before it is overdue
  *     destinations:                 # where effects go: see destination/destination_settings.c
  *       stripe: {secret: env:STRIPE_KEY}
+ *     sources:                      # where messages and leads come from: see receive/source_settings.c
+ *       contact: {preset: typeform, secret: env:TYPEFORM_SECRET, forward: agent}
  *
  * A workflow that the document does not name gets the defaults, so semel works without any policy.
  */
@@ -43,11 +45,13 @@
 #include "base/yaml.h"
 #include "destination/destination.h"
 #include "fingerprint/fingerprint.h"
+#include "receive/source.h"
 
 #define POLICY_SIZE_MAX YAML_SIZE_MAX
 #define POLICY_WORKFLOWS_MAX 10000
 #define POLICY_DESTINATIONS_MAX 1000
-#define POLICY_NAME_MAX SETTING_NAME_MAX /* of a workflow or destination: letters, digits, '.', '_', '-' */
+#define POLICY_SOURCES_MAX 1000
+#define POLICY_NAME_MAX SETTING_NAME_MAX /* of a workflow, destination or source: letters, digits, '.', '_', '-' */
 
 enum policy_mode { MODE_ENFORCE, MODE_SHADOW };
 
@@ -84,8 +88,10 @@ struct policy {
     size_t workflow_count; /* sorted by name */
     struct destination *destinations;
     size_t destination_count; /* sorted by name */
-    struct bytes owner;       /* who gets exceptions that nobody else owns; BYTES_NONE for nobody */
-    int64_t due_us;           /* how long an exception may stay open before it is overdue */
+    struct source *sources;
+    size_t source_count; /* sorted by name */
+    struct bytes owner;  /* who gets exceptions that nobody else owns; BYTES_NONE for nobody */
+    int64_t due_us;      /* how long an exception may stay open before it is overdue */
 };
 
 /* INVALID when there is at least one problem; they are sorted by line and column. FULL when memory runs out. An empty document is
@@ -99,5 +105,8 @@ const struct workflow_rules *policy_workflow(const struct policy *policy, struct
 
 /* NULL when the policy has no destination of that name. */
 const struct destination *policy_destination(const struct policy *policy, struct bytes name);
+
+/* NULL when the policy has no source of that name. */
+const struct source *policy_source(const struct policy *policy, struct bytes name);
 
 #endif

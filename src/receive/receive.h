@@ -44,9 +44,10 @@ struct incoming {
     size_t identity_count;
     int64_t at_us;  /* when it happened, as the sender says; 0 without */
     bool automatic; /* Auto-Submitted, bounce, list, out of office, a bot: must never be answered */
-    struct bytes
-        piece; /* this event's part of the body: the body itself when it holds one event, else the same JSON with every array
-                           on the way cut down to this one element */
+    /* This event's part of the body: the body itself when it holds one event, else the same JSON with every array on the way cut
+     * down to this one element. */
+    struct bytes piece;
+    struct bytes payload; /* stage's: a hash of the piece, for an event that has neither delivery id nor key */
 };
 
 struct receive_request {
@@ -91,8 +92,8 @@ struct sample_values {
     struct bytes id;                /* of the delivery and of what happened */
     struct bytes text, name, email; /* phone numbers are given with '+' */
     struct bytes phone;
-    int64_t time_us; /* wall; when it happened, and when it is signed */
-    int64_t index;   /* of several */
+    int64_t time_us;   /* wall; when it happened */
+    int64_t signed_us; /* when it is signed; 0: then too */
 };
 
 /* The preset's sample as a request to `url`, not yet signed. INVALID when the preset has none. */

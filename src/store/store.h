@@ -37,7 +37,7 @@ struct query {
     size_t number; /* unique: the index of its prepared statement */
 };
 
-#define STORE_QUERIES_MAX 128
+#define STORE_QUERIES_MAX 192
 
 /* Called for each result row; the bytes in it are valid only during the call. */
 typedef enum status store_row_fn(void *ctx, const void *row, struct why *why);

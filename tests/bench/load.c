@@ -1,13 +1,14 @@
 /*
  * load: a closed-loop load generator for services that give a key to one caller and replay its result to the others.
  *
- *   load http|resp PORT fresh|fill|replay|storm [--clients N] [--seconds S] [--warm MS] [--count N] [--keys N] [--seed N]
- *        [--token TOKEN] [--claim SHA --complete SHA]
+ *   load http|resp PORT fresh|fill|replay|storm|deliver [--clients N] [--seconds S] [--warm MS] [--count N] [--keys N]
+ *        [--seed N] [--token TOKEN] [--claim SHA --complete SHA] [--source NAME --secret SECRET]
  *
  *   fresh   claim and confirm keys that nobody has used, for --seconds or --count cycles
  *   fill    claim and confirm the keys 0 … --keys - 1
  *   replay  claim again keys that were filled with the same --seed; each must answer the result that was stored
  *   storm   every client claims the same --keys; counts how often each key was given out
+ *   deliver signed WhatsApp messages to /in/NAME, each a new one of one of a thousand people
  *
  * `http` speaks to semel, `resp` to a Redis that has loaded the two scripts named by --claim and --complete. One thread, one
  * request in flight per connection. A key's result follows from the key, so that every replay is checked byte for byte. Prints
@@ -17,6 +18,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <netinet/tcp.h>
+#include <openssl/hmac.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/epoll.h>
@@ -27,14 +29,14 @@
 #define CLIENTS_MAX 1024
 #define KEYS_MAX 10000000
 #define IN_SIZE 16384
-#define OUT_SIZE 2048
+#define OUT_SIZE 4096
 #define KEY_SIZE 32
 #define RESULT_SIZE 200
 #define SILENCE_MAX_MS 10000
 
-enum mode { MODE_FRESH, MODE_FILL, MODE_REPLAY, MODE_STORM, MODE_COUNT };
+enum mode { MODE_FRESH, MODE_FILL, MODE_REPLAY, MODE_STORM, MODE_DELIVER, MODE_COUNT };
 
-static const char *const mode_names[MODE_COUNT] = {"fresh", "fill", "replay", "storm"};
+static const char *const mode_names[MODE_COUNT] = {"fresh", "fill", "replay", "storm", "deliver"};
 
 struct options {
     bool resp;
@@ -43,7 +45,7 @@ struct options {
     int clients;
     int64_t seconds, count, keys, warm_ms;
     uint64_t seed;
-    const char *token, *claim, *complete;
+    const char *token, *claim, *complete, *source, *secret;
 };
 
 /* Latencies in buckets that are never wider than 1/64 of their value. */
@@ -186,7 +188,7 @@ static void put_text(struct client *client, const char *text)
 static void put_head(struct client *client, const struct options *options, size_t body_len)
 {
     char number[64];
-    put_text(client, " HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n");
+    put_text(client, "Host: 127.0.0.1\r\nContent-Type: application/json\r\n");
     if (options->token != NULL) {
         put_text(client, "Authorization: Bearer ");
         put_text(client, options->token);
@@ -199,7 +201,7 @@ static void put_head(struct client *client, const struct options *options, size_
 static void put_http_claim(struct client *client, const struct options *options)
 {
     static const char before[] = "{\"workflow\":\"bench\",\"key\":\"", after[] = "\"}";
-    put_text(client, "POST /v1/claims");
+    put_text(client, "POST /v1/claims HTTP/1.1\r\n");
     put_head(client, options, sizeof before - 1 + KEY_SIZE + sizeof after - 1);
     put(client, before, sizeof before - 1);
     put(client, client->key, KEY_SIZE);
@@ -212,11 +214,42 @@ static void put_http_confirm(struct client *client, const struct options *option
     int len = snprintf(before, sizeof before, "{\"fence\":%" PRIu64 ",\"result\":", client->fence);
     put_text(client, "POST /v1/claims/");
     put_text(client, client->intent);
-    put_text(client, "/confirm");
+    put_text(client, "/confirm HTTP/1.1\r\n");
     put_head(client, options, (size_t)len + RESULT_SIZE + 1);
     put(client, before, (size_t)len);
     put(client, result, RESULT_SIZE);
     put_text(client, "}");
+}
+
+static void put_http_delivery(struct client *client, const struct options *options)
+{
+    char body[1024], signature[65];
+    uint8_t mac[32];
+    unsigned mac_len = sizeof mac;
+    int len = snprintf(
+        body, sizeof body,
+        "{\"object\":\"whatsapp_business_account\",\"entry\":[{\"id\":\"210\",\"changes\":[{\"field\":\"messages\",\"value\":"
+        "{\"messaging_product\":\"whatsapp\",\"metadata\":{\"display_phone_number\":\"15551304520\",\"phone_number_id\":\"248\"},"
+        "\"contacts\":[{\"profile\":{\"name\":\"Jon\"},\"wa_id\":\"234913540%04d\"}],\"messages\":[{\"from\":\"234913540%04d\","
+        "\"id\":\"wamid.%s\",\"timestamp\":\"1706955513\",\"type\":\"text\",\"text\":{\"body\":\"Could you please send me an "
+        "offer "
+        "for number %s, and tell me when you would have time to begin with it?\"}}]}}]}]}",
+        (int)(client->index % 1000), (int)(client->index % 1000), client->key, client->key);
+    HMAC(EVP_sha256(), options->secret, (int)strlen(options->secret), (const uint8_t *)body, (size_t)len, mac, &mac_len);
+    for (int i = 0; i < 4; i++) {
+        uint64_t part = 0;
+        for (int j = 0; j < 8; j++)
+            part = part << 8 | mac[i * 8 + j];
+        write_hex(part, signature + (ptrdiff_t)i * 16);
+    }
+    signature[64] = '\0';
+    put_text(client, "POST /in/");
+    put_text(client, options->source);
+    put_text(client, " HTTP/1.1\r\nX-Hub-Signature-256: sha256=");
+    put_text(client, signature);
+    put_text(client, "\r\n");
+    put_head(client, options, (size_t)len);
+    put(client, body, (size_t)len);
 }
 
 static void put_argument(struct client *client, const char *text, size_t len)
@@ -265,6 +298,8 @@ static void send_request(struct run *run, struct client *client, bool confirming
         make_result(client->key, result);
     if (options->resp)
         put_resp(client, confirming ? options->complete : options->claim, confirming ? result : NULL);
+    else if (options->mode == MODE_DELIVER)
+        put_http_delivery(client, options);
     else if (confirming)
         put_http_confirm(client, options, result);
     else
@@ -345,8 +380,10 @@ static const char *after(const struct client *client, const char *name)
     return at != NULL ? at + strlen(name) : "";
 }
 
-static enum answer http_answer(struct client *client)
+static enum answer http_answer(struct client *client, enum mode mode)
 {
+    if (mode == MODE_DELIVER)
+        return has(client, "HTTP/1.1 200") ? ANSWER_DONE : ANSWER_OTHER;
     if (client->confirming)
         return has(client, "\"state\":\"confirmed\"") ? ANSWER_DONE : ANSWER_OTHER;
     if (has(client, "\"answer\":\"proceed\"")) {
@@ -400,7 +437,7 @@ static void on_won(struct run *run, struct client *client)
 
 static void on_answer(struct run *run, struct client *client)
 {
-    switch (run->options.resp ? resp_answer(client) : http_answer(client)) {
+    switch (run->options.resp ? resp_answer(client) : http_answer(client, run->options.mode)) {
     case ANSWER_WON:
         on_won(run, client);
         return;
@@ -558,8 +595,9 @@ static void print_outcome(const struct run *run, int64_t end_us)
 static void usage(const char *wrong)
 {
     fprintf(stderr,
-            "load: %s\nusage: load http|resp PORT fresh|fill|replay|storm [--clients N] [--seconds S] [--warm MS] [--count N]\n"
-            "            [--keys N] [--seed N] [--token TOKEN] [--claim SHA --complete SHA]\n",
+            "load: %s\nusage: load http|resp PORT fresh|fill|replay|storm|deliver [--clients N] [--seconds S] [--warm MS]\n"
+            "            [--count N] [--keys N] [--seed N] [--token TOKEN] [--claim SHA --complete SHA] [--source NAME --secret "
+            "SECRET]\n",
             wrong);
     exit(2);
 }
@@ -582,6 +620,10 @@ static bool set_text(struct options *options, const char *name, const char *valu
         options->claim = value;
     else if (strcmp(name, "--complete") == 0)
         options->complete = value;
+    else if (strcmp(name, "--source") == 0)
+        options->source = value;
+    else if (strcmp(name, "--secret") == 0)
+        options->secret = value;
     else
         return false;
     return true;
@@ -625,6 +667,8 @@ static void read_options(int argc, char **argv, struct options *ret_options)
         set_option(&options, argv[i], argv[i + 1]);
     if (options.resp && (options.claim == NULL || options.complete == NULL))
         usage("resp needs --claim and --complete");
+    if (options.mode == MODE_DELIVER && (options.source == NULL || options.secret == NULL))
+        usage("deliver needs --source and --secret");
     *ret_options = options;
 }
 

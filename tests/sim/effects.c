@@ -212,7 +212,7 @@ static enum status also_submitted(struct store *store, struct ledger *ledger, st
     const struct request *request = command->user;
     if (command->answer.verdict != VERDICT_PROCEED && command->answer.verdict != VERDICT_OUTCOME_UNKNOWN)
         return OK;
-    return outbox_write(store, ledger, command, &request->order, why);
+    return outbox_write(store, ledger, command->answer.intent, &request->order, why);
 }
 
 /* As src/api/forward.c. */

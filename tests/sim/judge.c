@@ -375,7 +375,7 @@ static enum status take_card(void *ctx, const void *row, struct why *why)
 /* INV-21: what nobody can tell is somebody's, until a time; what is settled is nobody's any more. */
 static void check_owner(struct sim *sim, struct key *key, const struct row_intent *row)
 {
-    struct q_exception_open_of find = {row->id, EXCEPTION_UNKNOWN_OUTCOME};
+    struct q_exception_open_of find = {row->id, 0, EXCEPTION_UNKNOWN_OUTCOME};
     struct why why = {""};
     bool owned = false, wanted = row->state == STATE_UNKNOWN && row->settled == 0;
     if (store_run(engine_store(sim->engine), &EXCEPTION_OPEN_OF, &find, 1, take_card, &owned, NULL, &why) != OK)
@@ -412,6 +412,7 @@ void judge_end(struct sim *sim)
         if (intent.exists) {
             check_row(sim, key, &intent.row);
             check_owner(sim, key, &intent.row);
+            judge_rebuilt_rows(sim, key->text, intent.row.id);
         }
     }
     judge_effects_end(sim);

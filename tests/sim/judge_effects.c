@@ -245,7 +245,7 @@ static enum status take_card(void *ctx, const void *row, struct why *why)
 static bool has_card(struct sim *sim, int64_t intent, enum exception_kind kind)
 {
     struct found found = {.sim = sim};
-    struct q_exception_open_of find = {intent, kind};
+    struct q_exception_open_of find = {intent, 0, kind};
     read_with(sim, &EXCEPTION_OPEN_OF, &find, take_card, &found);
     return found.buried;
 }
@@ -344,6 +344,7 @@ void judge_effects_end(struct sim *sim)
             continue;
         check_ended(sim, effect, &found);
         judge_rebuilt(sim, effect->key, &found.intent);
+        judge_rebuilt_rows(sim, effect->key, found.intent.id);
         if (effect->happened > 1 && judge_announcements(sim, found.intent.id) < effect->happened - 1)
             sim_violated(sim, "INV-1b", "%s happened %d times, and that was not announced", effect->key, effect->happened);
     }

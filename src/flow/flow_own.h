@@ -1,0 +1,133 @@
+/* flow_own: what the files of flow/ share: one pass. */
+#ifndef SEMEL_FLOW_FLOW_OWN_H
+#define SEMEL_FLOW_FLOW_OWN_H
+
+#include <pthread.h>
+
+#include "base/when.h"
+#include "flow/flow.h"
+#include "stage/marks.h"
+
+struct flow {
+    struct engine *engine;
+    struct act *act;
+    struct engine_command command;
+    struct arena arena; /* of the command's answer; unused but asked for */
+    pthread_mutex_t lock; /* for what is below */
+    struct flow_counts counts[FLOW_SOURCES_MAX + 1]; /* the last one: sources that are not counted by name */
+    size_t source_count;
+    struct policy *policy;
+    int64_t policy_version;
+    bool busy, again, stopped;
+    int64_t tick_due_us; /* boot clock */
+    /* of the pass under way */
+    bool more;
+    size_t forwarded;
+    struct flow_decided {
+        size_t slot; /* of `counts` */
+        int64_t verdict;
+    } decided[FLOW_PASS_MAX];
+    size_t decided_count;
+    int64_t sweep_due_us;
+    int slice;
+};
+
+struct item_mark {
+    enum mark_kind kind;
+    struct mark *mark;
+};
+
+/* One event on its way. */
+struct item {
+    struct known known; /* its row, its contents, its text */
+    const struct source *source;
+    struct item_mark *marks;
+    size_t mark_count;
+    struct thread_place **places; /* where its thread may be found, in the order of trust */
+    size_t place_count;
+    struct decide_verdict verdict;
+    struct thread_open *thread;
+    struct ledger_command submit;
+    struct effect_order order;
+    bool forwards;
+};
+
+struct quiet {
+    struct bytes space, source;
+    struct row_source row;
+    int64_t accepted; /* in the time that its limit looks at */
+    struct quiet *next;
+};
+
+struct pass {
+    struct flow *flow;
+    struct store *store;
+    struct ledger *ledger;
+    struct arena *arena;
+    const struct policy *policy;
+    int64_t policy_version;
+    struct bytes pepper;
+    struct item *items;
+    size_t count;
+    struct marks marks;
+    struct thread_places places;
+    struct quiet *quiet;
+    struct why *why;
+};
+
+/* The rules of the moment, with a use of them that policy_free() gives back. */
+struct policy *flow_policy(struct flow *flow, int64_t *ret_version);
+
+/* Where the events of that source are counted; and one more of them. */
+size_t flow_slot(struct flow *flow, struct bytes source);
+void flow_count(struct flow *flow, size_t slot, int64_t verdict);
+
+/* FULL, with its sentence. */
+enum status pass_no_memory(struct pass *pass);
+
+/* Someone said something: then what was said counts. */
+bool item_speaks(const struct item *item);
+
+/* Its channel gave it an id, or what happened has one. */
+bool item_has_id(const struct incoming *incoming);
+
+/* Somebody should answer it. */
+bool item_is_question(const struct item *item);
+
+/* collect.c: the marks of all items, with whoever has them so far, and their places in conversations. */
+CHECKED enum status pass_collect(struct pass *pass);
+
+/* judge.c: what is to be done about one of them, seeing those before it. */
+CHECKED enum status pass_judge(struct pass *pass, struct item *item);
+
+/* forward.c: what forwards an event: the submission and its outbox row, from the event and the raw delivery. Another time on
+ * purpose (`replay` from 1 up) it has a key of its own. NOTHING when its source forwards nothing. INVALID when there is no such
+ * source or destination any more, or the request cannot be made. */
+struct forwarding {
+    const struct policy *policy;
+    int64_t policy_version;
+    const struct row_event *event;
+    const struct incoming *incoming;
+    struct bytes record, pepper, actor;
+    int64_t replay;
+};
+
+CHECKED enum status forward_make(const struct forwarding *forwarding, struct arena *arena, struct ledger_command *ret_submit,
+                                 struct effect_order *ret_order, struct why *why);
+
+/* The raw delivery of an event; BYTES_NONE when it is gone. */
+CHECKED enum status forward_record(struct store *store, const struct row_event *event, struct arena *arena,
+                                   struct bytes *ret_record, struct why *why);
+
+/* Makes ready what forwards an item; later, all of them go into ledger and outbox. */
+CHECKED enum status pass_prepare(struct pass *pass, struct item *item);
+CHECKED enum status pass_forward(struct pass *pass);
+
+/* write.c: the columns that a decision changes. */
+struct row_event_decided decided_of(const struct row_event *row);
+
+/* What is known of it after the decision; then the rows and decisions of all of them. */
+void pass_note(struct pass *pass, struct item *item);
+CHECKED enum status pass_write(struct pass *pass);
+
+#endif

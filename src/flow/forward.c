@@ -1,0 +1,218 @@
+#include "flow/flow_own.h"
+
+#include "act/order.h"
+#include "base/log.h"
+
+/* ---- headers ---- */
+
+static bool is_passed_on(struct bytes name)
+{
+    static const char *const kept_back[] = {
+        "host",          "content-length", "transfer-encoding",   "connection", "expect",         "te", "upgrade", "keep-alive",
+        "authorization", "cookie",         "proxy-authorization", "trailer",    "accept-encoding"};
+    for (size_t i = 0; i < sizeof kept_back / sizeof *kept_back; i++)
+        if (bytes_eq_nocase(name, bytes_of(kept_back[i])))
+            return false;
+    return !(name.len > 6 && bytes_eq_nocase((struct bytes){name.at, 6}, BYTES("semel-")));
+}
+
+static void add_header(struct effect_request *request, const char *name, struct bytes value)
+{
+    if (value.at != NULL && request->header_count < DESTINATION_HEADERS_MAX)
+        request->headers[request->header_count++] = (struct pair){bytes_of(name), value};
+}
+
+static struct bytes verdict_word(const struct forwarding *forwarding)
+{
+    return forwarding->replay > 0 ? BYTES("replayed") : bytes_of(event_verdict_names[forwarding->event->verdict]);
+}
+
+/* What semel says about the event. */
+static void add_headers(struct effect_request *request, const struct forwarding *forwarding, struct arena *arena)
+{
+    const struct row_event *event = forwarding->event;
+    add_header(request, "Semel-Event-Id", id_text("evt", event->id, arena));
+    add_header(request, "Semel-Source", event->source);
+    add_header(request, "Semel-Verdict", verdict_word(forwarding));
+    if (event->shadow != 0)
+        add_header(request, "Semel-Mode", BYTES("shadow"));
+    if (event->thread == 0)
+        return;
+    add_header(request, "Semel-Thread", id_text("thr", event->thread, arena));
+    if (event->epoch > 0)
+        add_header(request, "Semel-Epoch", arena_printf(arena, "%lld", (long long)event->epoch));
+}
+
+static void write_member(struct json_out *out, const char *name, struct bytes text)
+{
+    json_name(out, name);
+    json_text(out, text);
+}
+
+/* `as: event`: what was understood, in one form for every source. */
+static struct bytes event_body(const struct forwarding *forwarding, struct arena *arena)
+{
+    const struct row_event *event = forwarding->event;
+    struct buf buf;
+    buf_init(&buf, 8 << 20);
+    struct json_out out = json_out_to(&buf);
+    json_open(&out, '{');
+    write_member(&out, "event", id_text("evt", event->id, arena));
+    write_member(&out, "source", event->source);
+    write_member(&out, "verdict", verdict_word(forwarding));
+    write_member(&out, "thread", event->thread != 0 ? id_text("thr", event->thread, arena) : BYTES_NONE);
+    json_name(&out, "epoch");
+    json_i64(&out, event->epoch);
+    json_name(&out, "received_at");
+    json_time(&out, event->received);
+    json_name(&out, "content");
+    json_raw(&out, event->content);
+    json_close(&out, '}');
+    struct bytes body = buf.failed ? BYTES_NONE : arena_dup(arena, buf_bytes(&buf));
+    buf_release(&buf);
+    return body;
+}
+
+/* `as: original`: as it came, so that what read it before still can. */
+static enum status original_request(const struct incoming *incoming, struct bytes record, struct arena *arena,
+                                    struct effect_request *request, struct why *why)
+{
+    struct effect_request came;
+    TRY(request_read(record, arena, &came, why));
+    request->body = incoming->piece.at != NULL ? incoming->piece : came.body;
+    for (size_t i = 0; i < came.header_count && request->header_count < DESTINATION_HEADERS_MAX; i++)
+        if (is_passed_on(came.headers[i].name))
+            request->headers[request->header_count++] = came.headers[i];
+    return OK;
+}
+
+static enum status make_request(const struct source *source, const struct forwarding *forwarding, struct arena *arena,
+                                struct effect_request *ret, struct why *why)
+{
+    struct effect_request request = {.method = BYTES("POST"), .path = source->path.len > 0 ? source->path : BYTES("/")};
+    request.headers = arena_zalloc(arena, DESTINATION_HEADERS_MAX, sizeof *request.headers);
+    if (request.headers == NULL)
+        return why_set(why, FULL, "no memory for an effect");
+    add_headers(&request, forwarding, arena);
+    if (source->as == SOURCE_AS_EVENT) {
+        request.body = event_body(forwarding, arena);
+        add_header(&request, "Content-Type", BYTES("application/json"));
+        if (request.body.at == NULL)
+            return why_set(why, FULL, "no memory for an effect");
+    } else {
+        TRY(original_request(forwarding->incoming, forwarding->record, arena, &request, why));
+    }
+    *ret = request;
+    return OK;
+}
+
+/* The ledger makes it happen once for each key. */
+static struct bytes make_key(const struct forwarding *forwarding, struct arena *arena)
+{
+    struct bytes event = id_text("evt", forwarding->event->id, arena);
+    if (forwarding->replay == 0 || event.at == NULL)
+        return event;
+    return arena_printf(arena, "%.*s~replay-%lld", BYTES_ARG(event), (long long)forwarding->replay);
+}
+
+enum status forward_make(const struct forwarding *forwarding, struct arena *arena, struct ledger_command *ret_submit,
+                         struct effect_order *ret_order, struct why *why)
+{
+    const struct row_event *event = forwarding->event;
+    const struct source *source = policy_source(forwarding->policy, event->source);
+    if (source == NULL)
+        return why_set(why, INVALID, "the policy has no source \"%.*s\" any more", BYTES_ARG(event->source));
+    if (source->forward.len == 0)
+        return NOTHING;
+    const struct destination *destination = policy_destination(forwarding->policy, source->forward);
+    if (destination == NULL)
+        return why_set(why, INVALID, "the policy has no destination \"%.*s\"", BYTES_ARG(source->forward));
+    struct ledger_command submit = {
+        .op = OP_SUBMIT,
+        .space = event->space,
+        .actor = forwarding->actor,
+        .policy = forwarding->policy_version,
+        .workflow = FLOW_WORKFLOW,
+        .key = make_key(forwarding, arena),
+    };
+    struct effect_request request;
+    struct effect_order order;
+    TRY(make_request(source, forwarding, arena, &request, why));
+    ledger_claim_rules(&submit, policy_workflow(forwarding->policy, FLOW_WORKFLOW));
+    submit.shadow = false;
+    TRY(effect_order_make(destination, &request, arena, &submit, &order, why));
+    ledger_key_hash(forwarding->pepper, submit.space, submit.workflow, submit.key, submit.h);
+    submit.evidence = outbox_evidence(&order, arena);
+    *ret_submit = submit;
+    *ret_order = order;
+    return OK;
+}
+
+/* ---- in a pass ---- */
+
+struct record {
+    struct arena *arena;
+    struct bytes bytes;
+};
+
+static enum status take_record(void *ctx, const void *row, struct why *why)
+{
+    struct record *record = ctx;
+    record->bytes = arena_dup(record->arena, ((const struct row_delivery *)row)->record);
+    return record->bytes.at != NULL ? OK : why_set(why, FULL, "no memory for a delivery");
+}
+
+enum status forward_record(struct store *store, const struct row_event *event, struct arena *arena, struct bytes *ret_record,
+                           struct why *why)
+{
+    struct q_delivery_get get = {event->space, event->delivery};
+    struct record record = {.arena = arena};
+    TRY(store_run(store, &DELIVERY_GET, &get, 1, take_record, &record, NULL, why));
+    *ret_record = record.bytes;
+    return OK;
+}
+
+/* Accepted ones go on; in shadow mode all of them do. An event that cannot be forwarded is kept, and said to be so. */
+enum status pass_prepare(struct pass *pass, struct item *item)
+{
+    struct row_event *row = &item->known.row;
+    bool goes = item->verdict.verdict == EVENT_ACCEPTED || row->shadow != 0;
+    if (!goes || item->source == NULL || item->source->forward.len == 0)
+        return OK;
+    struct forwarding forwarding = {pass->policy, pass->policy_version, row,   &item->known.incoming,
+                                    BYTES_NONE,   pass->pepper,         BYTES("semel"), 0};
+    TRY(forward_record(pass->store, row, pass->arena, &forwarding.record, pass->why));
+    struct why why;
+    enum status status = forward_make(&forwarding, pass->arena, &item->submit, &item->order, &why);
+    if (status == FULL)
+        return pass_no_memory(pass);
+    item->forwards = status == OK;
+    if (status != OK)
+        LOG(LOG_ERROR, "an event cannot be forwarded", LOG_TEXT("source", row->source), LOG_CSTR("why", why.text));
+    return OK;
+}
+
+enum status pass_forward(struct pass *pass)
+{
+    uint8_t(*hashes)[KEY_HASH_SIZE] = arena_zalloc(pass->arena, pass->count + 1, KEY_HASH_SIZE);
+    size_t count = 0;
+    if (hashes == NULL)
+        return pass_no_memory(pass);
+    for (size_t i = 0; i < pass->count; i++)
+        if (pass->items[i].forwards)
+            memcpy(hashes[count++], pass->items[i].submit.h, KEY_HASH_SIZE);
+    TRY(pass->ledger->load(pass->ledger, pass->store, (const uint8_t(*)[KEY_HASH_SIZE])hashes, count, pass->why));
+    for (size_t i = 0; i < pass->count; i++) {
+        struct item *item = &pass->items[i];
+        struct ledger_answer answer = {0};
+        if (!item->forwards)
+            continue;
+        ledger_apply(pass->ledger, pass->ledger->find(pass->ledger, item->submit.h), &item->submit, &answer);
+        item->known.row.intent = answer.intent;
+        if (answer.verdict != VERDICT_PROCEED)
+            continue;
+        pass->flow->forwarded++;
+        TRY(outbox_write(pass->store, pass->ledger, answer.intent, &item->order, pass->why));
+    }
+    return OK;
+}

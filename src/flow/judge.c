@@ -1,0 +1,226 @@
+#include "flow/flow_own.h"
+
+#define CANDIDATES_MAX 128
+
+/* ---- quiet sources ---- */
+
+static enum status take_quiet(void *ctx, const void *row, struct why *why)
+{
+    struct quiet *quiet = ctx;
+    (void)why;
+    quiet->row = *(const struct row_source *)row;
+    quiet->row.space = quiet->row.name = quiet->row.actor = quiet->row.note = BYTES_NONE;
+    return OK;
+}
+
+static enum status take_count(void *ctx, const void *row, struct why *why)
+{
+    (void)why;
+    *(int64_t *)ctx = ((const struct r_source_accepted *)row)->count;
+    return OK;
+}
+
+/* What a person said about its source; each source is looked up once. */
+static enum status find_quiet(struct pass *pass, const struct item *item, struct quiet **ret)
+{
+    const struct row_event *row = &item->known.row;
+    for (*ret = pass->quiet; *ret != NULL; *ret = (*ret)->next)
+        if (bytes_eq((*ret)->source, row->source) && bytes_eq((*ret)->space, row->space))
+            return OK;
+    struct quiet *quiet = arena_zalloc(pass->arena, 1, sizeof *quiet);
+    if (quiet == NULL)
+        return pass_no_memory(pass);
+    *quiet = (struct quiet){.space = row->space, .source = row->source, .next = pass->quiet};
+    struct q_source_get get = {row->space, row->source};
+    TRY(store_run(pass->store, &SOURCE_GET, &get, 1, take_quiet, quiet, NULL, pass->why));
+    if (quiet->row.limited_until > pass->ledger->now.wall_us) {
+        int64_t since_ms = (pass->ledger->now.wall_us - quiet->row.every_us) / WHEN_MS - ID_EPOCH_MS;
+        struct q_source_accepted accepted = {row->space, row->source, since_ms << 22};
+        TRY(store_run(pass->store, &SOURCE_ACCEPTED, &accepted, 1, take_count, &quiet->accepted, NULL, pass->why));
+    }
+    pass->quiet = *ret = quiet;
+    return OK;
+}
+
+/* ---- deciding ---- */
+
+static const struct identity *first_sender(const struct incoming *incoming)
+{
+    for (size_t i = 0; i < incoming->identity_count; i++)
+        if (incoming->identities[i].sender)
+            return &incoming->identities[i];
+    return NULL;
+}
+
+static bool knows(const struct incoming *incoming, const struct identity *identity)
+{
+    for (size_t i = 0; i < incoming->identity_count; i++)
+        if (bytes_eq(incoming->identities[i].value, identity->value))
+            return true;
+    return false;
+}
+
+/* One of the two was sent by somebody whom the other does not know: a machine that tells of a person. */
+static bool is_relayed(const struct incoming *a, const struct incoming *b)
+{
+    const struct identity *from_a = first_sender(a), *from_b = first_sender(b);
+    return (from_a != NULL && !knows(b, from_a)) || (from_b != NULL && !knows(a, from_b));
+}
+
+static size_t list_candidates(const struct item *item, struct candidate *candidates)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < item->mark_count; i++) {
+        const struct sighting *sighting = item->marks[i].mark->first;
+        for (; sighting != NULL && count < CANDIDATES_MAX; sighting = sighting->next) {
+            const struct known *known = sighting->known;
+            candidates[count++] = (struct candidate){
+                .kind = item->marks[i].kind,
+                .event = known->row.id,
+                .at_us = sighting->at_us,
+                .source = known->gone ? item->known.row.source : known->row.source,
+                .has_id = known->gone || item_has_id(&known->incoming),
+                .relayed = !known->gone && is_relayed(&item->known.incoming, &known->incoming),
+                .text = known->gone ? NULL : &known->text,
+            };
+        }
+    }
+    return count;
+}
+
+/* The part in front of the @ says that a program writes, so equal texts are no sign of an equal message. */
+static bool is_machine(const struct incoming *incoming)
+{
+    static const char *const names[] = {"noreply",       "no-reply", "no_reply", "donotreply", "do-not-reply", "notification",
+                                        "notifications", "notify",   "mailer",   "alerts",     "forms",        "robot"};
+    const struct identity *sender = first_sender(incoming);
+    if (sender == NULL || sender->kind != IDENTITY_EMAIL)
+        return false;
+    struct bytes rest = sender->value, name = bytes_cut(&rest, '@');
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (bytes_starts(name, bytes_of(names[i])))
+            return true;
+    return false;
+}
+
+static struct decide_event question_of(struct pass *pass, const struct item *item, const struct quiet *quiet)
+{
+    const struct incoming *incoming = &item->known.incoming;
+    return (struct decide_event){
+        .source = item->known.row.source,
+        .at_us = item->known.row.received,
+        .speaks = item_speaks(item),
+        .has_id = item_has_id(incoming),
+        .machine = is_machine(incoming),
+        .automatic = incoming->automatic,
+        .muted = quiet->row.muted_until > pass->ledger->now.wall_us,
+        .limited = quiet->row.limited_until > pass->ledger->now.wall_us && quiet->accepted >= quiet->row.most,
+        .text = &item->known.text,
+        .window_us = item->source != NULL ? item->source->window_us : WHEN_DAY,
+        .across_us = item->source != NULL ? item->source->across_us : WHEN_DAY,
+    };
+}
+
+/* Copies of one event that come thick and fast are a loop somewhere: a person should know, once per burst. */
+static bool count_copy(struct pass *pass, const struct item *item, struct known *first)
+{
+    int64_t now = pass->ledger->now.wall_us;
+    int64_t most = item->source != NULL ? item->source->loop_count : INT64_MAX;
+    int64_t every_us = item->source != NULL ? item->source->loop_us : 0;
+    first->row.copies++;
+    first->copied = true;
+    if (first->row.burst == 0 || now - first->row.burst_at > every_us || now < first->row.burst_at) {
+        first->row.burst = 0;
+        first->row.burst_at = now;
+    }
+    first->row.burst++;
+    return first->row.burst == most;
+}
+
+/* The thread that the message belongs to, or a new one; NULL for what belongs to none. */
+static struct thread_open *find_thread(struct pass *pass, struct item *item)
+{
+    for (size_t i = 0; i < item->place_count; i++)
+        if (item->places[i]->thread != NULL)
+            return item->places[i]->thread;
+    return item->place_count > 0 ? threads_new(&pass->places, pass->ledger, item->known.row.space) : NULL;
+}
+
+/* Its place in the conversation. A conversation that runs away is held. */
+static enum status converse(struct pass *pass, struct item *item)
+{
+    int64_t now = pass->ledger->now.wall_us;
+    struct thread_open *thread = find_thread(pass, item);
+    if (thread == NULL)
+        return pass->arena->failed ? pass_no_memory(pass) : OK;
+    item->thread = thread;
+    thread->changed = true;
+    for (size_t i = 0; i < item->place_count; i++)
+        threads_mark(item->places[i], thread);
+    if (item->verdict.verdict != EVENT_ACCEPTED || !item_is_question(item))
+        return OK;
+    if (item->source != NULL && thread_is_loop(&thread->row, now, item->source->loop_count, item->source->loop_us)) {
+        item->verdict = (struct decide_verdict){.verdict = EVENT_HELD, .reason = "loop"};
+        return OK;
+    }
+    bool answered = false;
+    if (thread->row.epoch > 0)
+        TRY(thread_is_answered(pass->store, pass->ledger, pass->pepper, &thread->row, &answered, pass->why));
+    thread_ask(&thread->row, answered, item->known.row.id, now);
+    return OK;
+}
+
+static enum status raise_card(struct pass *pass, const struct item *item, enum exception_kind kind, int64_t event,
+                              const char *reason)
+{
+    struct people people = engine_people(pass->flow->engine);
+    const struct source *source = item->source;
+    struct exception_order order = {
+        .kind = kind,
+        .space = item->known.row.space,
+        .owner = source != NULL && source->owner.len > 0 ? source->owner : bytes_of(people.owner),
+        .reason = bytes_of(reason),
+        .event = event,
+        .due_us = source != NULL && source->due_us > 0 ? source->due_us : people.due_us,
+    };
+    /* The card's texts are written before the policy can go. */
+    return exception_raise(pass->store, pass->ledger, &order, pass->why);
+}
+
+static struct known *known_first(const struct item *item)
+{
+    for (size_t i = 0; i < item->mark_count; i++)
+        for (struct sighting *sighting = item->marks[i].mark->first; sighting != NULL; sighting = sighting->next)
+            if (sighting->known->row.id == item->verdict.first)
+                return sighting->known;
+    return NULL;
+}
+
+/* From now on it is recognised. A copy's ids lead to the original, so that its own copies are recognised too. */
+static void see(struct pass *pass, struct item *item, struct known *first)
+{
+    bool copy = item->verdict.verdict == EVENT_SUPPRESSED && first != NULL;
+    for (size_t i = 0; i < item->mark_count; i++)
+        if (!copy || item->marks[i].kind == MARK_DELIVERY || item->marks[i].kind == MARK_KEY)
+            marks_see(&pass->marks, item->marks[i].mark, copy ? first : &item->known);
+}
+
+enum status pass_judge(struct pass *pass, struct item *item)
+{
+    struct candidate candidates[CANDIDATES_MAX];
+    struct quiet *quiet;
+    TRY(find_quiet(pass, item, &quiet));
+    struct decide_event event = question_of(pass, item, quiet);
+    item->verdict = decide_event(&event, candidates, list_candidates(item, candidates));
+    struct known *first = item->verdict.first != 0 ? known_first(item) : NULL;
+    if (item->verdict.verdict == EVENT_SUPPRESSED && first != NULL && count_copy(pass, item, first))
+        TRY(raise_card(pass, item, EXCEPTION_LOOP, first->row.id, "loop"));
+    TRY(converse(pass, item));
+    if (item->verdict.verdict == EVENT_HELD) {
+        bool loop = strcmp(item->verdict.reason, "loop") == 0;
+        TRY(raise_card(pass, item, loop ? EXCEPTION_LOOP : EXCEPTION_LIKELY_DUPLICATE, item->known.row.id, item->verdict.reason));
+    }
+    quiet->accepted += item->verdict.verdict == EVENT_ACCEPTED;
+    see(pass, item, first);
+    return pass->arena->failed ? pass_no_memory(pass) : OK;
+}

@@ -1,0 +1,55 @@
+/*
+ * marks: by what events are recognised, in memory during one pass of the flow. The marks of all its events are collected, looked up in
+ * one go together with the events that have them, and grow as the pass decides: later events of a pass see the earlier ones.
+ */
+#ifndef SEMEL_STAGE_MARKS_H
+#define SEMEL_STAGE_MARKS_H
+
+#include "fingerprint/message.h"
+#include "stage/stage.h"
+
+/* An event that others may repeat. */
+struct known {
+    struct row_event row;
+    struct incoming incoming;
+    struct message text;
+    bool gone;   /* only its marks are left */
+    bool copied; /* row.copies, burst, burst_at are to be written */
+    struct known *next;
+};
+
+struct sighting {
+    struct known *known;
+    int64_t at_us;
+    struct sighting *next;
+};
+
+struct mark {
+    uint8_t h[KEY_HASH_SIZE];
+    int64_t most; /* how many sightings are looked up */
+    struct sighting *first;
+};
+
+struct marks {
+    struct arena *arena;
+    struct mark **slots;
+    struct known **known; /* by id, chained */
+    size_t size, count;
+};
+
+/* For at most `most` marks. */
+CHECKED enum status marks_init(struct marks *marks, struct arena *arena, size_t most, struct why *why);
+
+/* The mark of that hash, new or there. NULL when there is no memory or no room. */
+struct mark *marks_at(struct marks *marks, const uint8_t h[KEY_HASH_SIZE], int64_t most);
+
+/* Who has them so far. */
+CHECKED enum status marks_load(struct marks *marks, struct store *store, struct why *why);
+
+/* From now on the event has this mark. */
+void marks_see(struct marks *marks, struct mark *mark, struct known *known);
+
+/* What was counted of copies. */
+CHECKED enum status marks_save_copies(struct marks *marks, struct store *store, struct why *why);
+
+#endif
