@@ -67,12 +67,19 @@ def open_stream(box, body=None, **headers):
     return connection
 
 
-def pieces_of(box, **headers):
-    """(head, the chunks of the body as they were cut, whether the end came)."""
+def read_until(connection, mark):
     data = b""
-    with open_stream(box, **headers) as connection:
-        while block := connection.recv(65536):
-            data += block
+    while mark not in data:
+        block = connection.recv(65536)
+        assert block, data
+        data += block
+    return data
+
+
+def read_rest(connection, data=b""):
+    """(head, the chunks of the body as they were cut, whether the end came)."""
+    while block := connection.recv(65536):
+        data += block
     head, _, rest = data.partition(b"\r\n\r\n")
     pieces = []
     while rest:
@@ -83,6 +90,11 @@ def pieces_of(box, **headers):
         pieces.append(rest[:length])
         rest = rest[length + 2 :]
     return head, pieces, False
+
+
+def pieces_of(box, **headers):
+    with open_stream(box, **headers) as connection:
+        return read_rest(connection)
 
 
 def figures(box, result):
@@ -230,9 +242,7 @@ def test_a_stream_passes_as_it_comes(asking, kind):
     box = asking(kind)
     box.model.script(["slow_stream:3"])
     with open_stream(box, Semel_Run="r1") as connection:
-        data = b""
-        while b"data: " not in data:
-            data += connection.recv(65536)
+        read_until(connection, b"data: ")
         assert box.model.counts()["answered"] == 0
 
 
@@ -240,43 +250,33 @@ def test_a_stream_passes_as_it_comes(asking, kind):
 def test_who_asks_while_it_streams_reads_along(asking, kind):
     """What is there comes at once, the rest as it comes; all of them get the same pieces."""
     box = asking(kind, odd=True)
-    box.model.script(["slow_stream:4"])
-    read = []
-    threads = [threading.Thread(target=lambda: read.append(pieces_of(box, Semel_Run="r1"))) for _ in range(4)]
-    threads[0].start()
-    box.model.wait("effects", 1)
-    with open_stream(box, Semel_Run="r1") as early:
-        data = early.recv(65536)
-        while b"data: " not in data:
-            data += early.recv(65536)
-        assert box.model.counts()["answered"] == 0 and b"Idempotent-Replayed: true" in data and b"Semel-Intent: int_" in data
-        for thread in threads[1:]:
-            thread.start()
-        for thread in threads:
-            thread.join()
+    box.model.script(["slow_stream:6"])
+    with open_stream(box, Semel_Run="r1") as leader:
+        begun = read_until(leader, b"data: ")
+        followers = [open_stream(box, Semel_Run="r1") for _ in range(3)]
+        early = [read_until(follower, b"data: ") for follower in followers]
+        answered = box.model.counts()["answered"]
+        read = [read_rest(leader, begun)] + [read_rest(*pair) for pair in zip(followers, early)]
+    assert answered == 0, "they read before the provider was done"
+    for follower, data in zip(followers, early):
+        follower.close()
+        assert b"Idempotent-Replayed: true" in data and b"Semel-Intent: int_" in data
     assert {ended for _, _, ended in read} == {True} and len({tuple(pieces) for _, pieces, _ in read}) == 1 and len(read[0][1]) > 5
-    assert len(box.model.effects()) == 1 and pieces_of(box, Semel_Run="r1")[1] == read[0][1]
-    until(lambda: figures(box, "hit") == 5, "the count of those who read along")
+    assert len(box.model.effects()) == 1 and pieces_of(box, Semel_Run="r1")[1] == read[0][1] and figures(box, "hit") == 4
 
 
 def test_who_reads_along_notices_a_cut(asking):
     box = asking("chat-stream")
     box.model.script(["slow_stream:6"])
-    read = []
     with open_stream(box, Semel_Run="r1") as leader:
-        data = b""
-        while b"data: " not in data:
-            data += leader.recv(65536)
+        begun = read_until(leader, b"data: ")
         followers = [open_stream(box, Semel_Run="r1") for _ in range(2)]
-        for follower in followers:
-            assert b"data: " in follower.recv(65536) + follower.recv(65536)
+        early = [read_until(follower, b"data: ") for follower in followers]
         box.model.down()
-        for reader in (leader, *followers):
-            while block := reader.recv(65536):
-                data = block
-            read.append(data.endswith(b"\r\n0\r\n\r\n"))
-            reader.close()
-    assert read == [False] * 3 and figures(box, "hit") == 0
+        ends = [read_rest(*pair)[2] for pair in zip([leader, *followers], [begun, *early])]
+    for follower in followers:
+        follower.close()
+    assert ends == [False] * 3 and figures(box, "hit") == 0
     box.model.up()
     assert not is_replay(box.ask(Semel_Run="r1")) and is_replay(box.ask(Semel_Run="r1"))
 
@@ -407,9 +407,7 @@ def test_killed_in_mid_stream_the_next_one_calls_again(house, storage):
         box.daemon, box.path, box.body = daemon, "/llm/openai/v1/chat/completions", CALLS["chat-stream"][2]
         model.script(["slow_stream:20"])
         with open_stream(box, Semel_Run="r1") as connection:
-            data = b""
-            while b"data: " not in data:
-                data += connection.recv(65536)
+            read_until(connection, b"data: ")
             daemon.kill()
         daemon.start()
         model.script(["ok"])
