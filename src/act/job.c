@@ -529,7 +529,10 @@ static void call_done(struct transport_call *call)
 {
     struct job *job = call->user;
     struct bytes because = BYTES_NONE;
-    pace_end(&job->place->pace, is_trouble(call), job->act->env->boot_us(job->act->env));
+    if (job->memo && is_trouble(call))
+        pace_cancel(&job->place->pace); /* its caller waits and decides; nobody is spared by making others wait too */
+    else
+        pace_end(&job->place->pace, is_trouble(call), job->act->env->boot_us(job->act->env));
     if (job->asking) {
         answered_question(job);
         return;

@@ -75,6 +75,7 @@ static void over(struct forward *forward)
     int64_t input = forward->replayed ? forward->notes.input : tokens->input,
             output = forward->replayed ? forward->notes.output : tokens->output;
     llm_keep_end(own);
+    llm_follow_end(own);
     if (own->flight != NULL)
         llm_flight_leave(own->flight, whole || forward->replayed, env->boot_us(env));
     if (!own->sent && !forward->replayed)
@@ -244,6 +245,7 @@ static void answer_claim(struct call *call)
         problem_storage(call, call->command.status, &call->command.why);
     } else if (answer->verdict == VERDICT_PROCEED && answer->fence != 0) {
         own->sent = true;
+        own->forward.passed = llm_follow_piece;
         llm_keep(call->api, own);
         forward_send(&own->forward, answer->intent, answer->fence);
     } else if (answer->verdict == VERDICT_IN_PROGRESS) {
@@ -279,9 +281,11 @@ static bool remember(struct llm_call *own)
     struct bytes key = make_key(own, !alone ? NULL : flight != NULL ? flight->leader : call->request_id);
     if (!name_claim(own, key, &call->command.ledger) || !forward_authorize(&own->forward, &own->forward.request))
         return false;
+    own->forward.over = over;
+    if (!call->command.ledger.shadow && llm_follow(llm, own))
+        return true;
     if (alone)
         own->flight = llm_flight_join(llm, flight, &own->hash, call->request_id, env->boot_us(env));
-    own->forward.over = over;
     claim(own);
     return true;
 }
