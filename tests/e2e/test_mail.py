@@ -84,7 +84,8 @@ def test_a_mail_takes_four_ways_and_arrives_once(house, server, tmp_path, storag
     assert post.cli(input=raw).stdout == b"1 taken, 0 refused\n"
     box = tmp_path / "box"
     box.write_bytes(b"From jane1 Mon Nov 16 10:00:00 2026\n" + raw + b"\nFrom jane2 Mon Nov 16 10:00:00 2026\n" + mail(2).as_bytes() + b"\n")
-    assert post.cli("--mbox", str(box)).returncode == 0
+    done = post.cli("--mbox", str(box))
+    assert (done.returncode, done.stdout) == (0, b"2 taken, 0 refused: 1 accepted, 1 suppressed, 0 held\n")
     events = [json.loads(body) for body in post.bodies(2)]
     assert sorted(text for text in (find(event, "text") for event in events)) == ["Do you have chair number 1 in red?", "Do you have chair number 2 in red?"]
     assert {find(event, "key") for event in events} == {"mail:m1@example.com", "mail:m2@example.com"}
