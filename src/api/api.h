@@ -11,7 +11,6 @@
 #include "audit/applied.h"
 #include "engine/engine.h"
 #include "flow/flow.h"
-#include "ledger/naming.h"
 #include "http/server.h"
 #include "ledger/naming.h"
 #include "policy/policy.h"
@@ -23,6 +22,7 @@
 #define API_LIST_DEFAULT 50
 
 struct call;
+struct smtp_server;
 
 /* What the face needs to know; owned by the loop thread. */
 struct api {
@@ -30,6 +30,7 @@ struct api {
     struct act *act;
     struct flow *flow;
     struct http_server *server;
+    struct smtp_server *mail[2]; /* LMTP, SMTP; NULL where mail is not taken */
     struct policy *policy;
     int64_t policy_version;
     struct access *access;

@@ -133,7 +133,18 @@ def test_nothing_is_relayed_and_each_recipient_has_its_answer(post):
         assert [lmtp.getreply()[0], lmtp.getreply()[0]] == [250, 250]
 
 
-def test_what_is_no_mail_is_refused_for_good(post, tmp_path):
+def test_mails_are_counted(house, post):
+    with post.smtp() as smtp:
+        smtp.sendmail("jane@example.com", ["leads@shop.example"], wire(mail(1)))
+        with pytest.raises(smtplib.SMTPDataError):
+            smtp.sendmail("jane@example.com", ["leads@shop.example"], b"Content-Type: a\r\n" * 300 + b"\r\nx\r\n")
+    figures = house.client(post.daemon).get("/metrics").raw.decode()
+    for line in ('mails_total{protocol="smtp",outcome="kept"} 1', 'mails_total{protocol="smtp",outcome="not_kept"} 1', 'mails_total{protocol="lmtp",outcome="kept"} 0',
+                 'mail_connections_total{protocol="smtp",outcome="accepted"} 1'):
+        assert f"semel_{line}\n" in figures
+
+
+def test_what_is_no_mail_is_refused_for_good(post):
     with post.smtp() as smtp, pytest.raises(smtplib.SMTPDataError) as refused:
         smtp.sendmail("jane@example.com", ["leads@shop.example"], b"Content-Type: a\r\n" * 300 + b"\r\nx\r\n")
     assert refused.value.smtp_code == 554
