@@ -286,7 +286,8 @@ const struct setting source_settings[] = {
     [SOURCE_DUE] =
         SET("due", SETTING_DURATION, NULL, "8h", "How long its exceptions may stay open; without it, as the policy says.",
             .min = WHEN_MINUTE, .max = 90 * WHEN_DAY),
-    [SOURCE_BODY_LIMIT] = SET("body_max", SETTING_FORM, "1MiB", "256KiB", "The largest body that is taken; a source that reads mail takes 26 MiB.", .form = &size_form),
+    [SOURCE_BODY_LIMIT] = SET("body_max", SETTING_FORM, "1MiB", "256KiB",
+                              "The largest body that is taken; a source that reads mail takes 26 MiB.", .form = &size_form),
 };
 
 const size_t source_setting_count = SOURCE_COUNT;
