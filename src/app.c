@@ -14,10 +14,12 @@
 #include "api/api.h"
 #include "api/mail.h"
 #include "base/when.h"
+#include "runs/runs.h"
 
 #define GRACE_US (10 * WHEN_SECOND)
 #define OTHERS_US (2 * WHEN_SECOND)
 #define REFRESH_EVERY_US (1 * WHEN_SECOND)
+#define LLM_EVERY_US (1 * WHEN_SECOND)
 
 enum { EXIT_DATA = 65, EXIT_UNAVAILABLE = 69, EXIT_SOFTWARE = 70, EXIT_TEMPFAIL = 75, EXIT_CONFIG = 78 };
 
@@ -278,6 +280,7 @@ static enum status open_data(struct app *app, struct why *why)
     TRY(app->options->policy_file != NULL ? apply_file(app, why) : load_stored(app, why));
     TRY(open_secrets(app, why));
     TRY(open_delivery(app, why));
+    TRY(llm_open(&app->api.llm, why));
     return load_access(app, why);
 }
 
@@ -307,6 +310,7 @@ static enum status open_http(struct app *app, struct why *why)
     };
     TRY(http_server_open(&config, &app->api.server, why));
     http_server_every(app->api.server, REFRESH_EVERY_US, api_refresh, &app->api);
+    http_server_every(app->api.server, LLM_EVERY_US, llm_tick, &app->api);
     engine_stand_in(app->engine, stand_in, app->api.server);
     return OK;
 }
@@ -403,12 +407,16 @@ int app_run(const struct app_options *options)
         run(app);
     act_close(app->api.act);
     flow_stop(app->api.flow);
+    if (status == OK)
+        runs_flush(&app->api);
     engine_close(app->engine); /* answers what is left through the loop's queue */
     flow_close(app->api.flow);
     stop_mail(app);
     if (app->api.server != NULL)
         http_server_close(app->api.server); /* runs the loop until all is closed */
     free_mail(app);
+    tally_free(app->api.tally);
+    llm_close(app->api.llm);
     policy_free(app->api.policy);
     access_free(app->api.access);
     secrets_close(app->api.secrets);

@@ -55,6 +55,7 @@ struct job *job_new(struct act *act, struct place *place)
     job->policy_version = act->policy_version;
     job->actor = BYTES("outbox");
     arena_init(&job->arena, JOB_ARENA_MAX);
+    buf_init(&job->pieces, PIECES_MAX * sizeof(uint32_t));
     act->job_count++;
     return job;
 }
@@ -70,6 +71,7 @@ void job_drop(struct job *job)
         job->act->look_us = 0; /* the next in its line */
     job->act->job_count--;
     buf_release(&job->call.body);
+    buf_release(&job->pieces);
     arena_release(&job->arena);
     if (job->policy != NULL)
         policy_free(job->policy);
@@ -204,6 +206,9 @@ static void on_head(struct transport_call *call)
 static void on_body(struct transport_call *call, struct bytes piece)
 {
     struct job *job = call->user;
+    uint32_t len = (uint32_t)piece.len;
+    if (job->memo)
+        buf_add(&job->pieces, (struct bytes){(const char *)&len, sizeof len});
     job->caller->on_body(job->caller, piece);
 }
 
@@ -225,7 +230,7 @@ static void start_call(struct job *job, const struct effect_request *request)
 {
     bool streams = job->caller != NULL && job->caller->on_head != NULL;
     int64_t timeout_us = job->destination->timeout_us, begin_before_us = 0;
-    if (!job->asking && job->effect.intent != 0)
+    if (!job->asking && job->effect.intent != 0 && !job->memo)
         limit_call(job, &timeout_us, &begin_before_us);
     job->stage = JOB_CALLING;
     job->call = (struct transport_call){
@@ -235,7 +240,7 @@ static void start_call(struct job *job, const struct effect_request *request)
         .arena = &job->arena,
         .timeout_us = timeout_us,
         .begin_before_us = begin_before_us,
-        .repeatable = job->asking || job->rules->reads || job->rules->capability == CAPABILITY_IDEMPOTENT,
+        .repeatable = job->asking || job->memo || job->rules->reads || job->rules->capability == CAPABILITY_IDEMPOTENT,
         .on_head = streams ? on_head : NULL,
         .on_body = streams ? on_body : NULL,
         .done = call_done,
@@ -270,7 +275,20 @@ static bool body_decides(const struct call_rules *rules, int status)
     return false;
 }
 
-static enum outcome judge(const struct job *job, struct bytes *ret_because)
+/* Of a model call only a whole answer is one: whatever else came may be asked for again. */
+static enum outcome judge_memo(struct job *job, struct bytes *ret_because)
+{
+    const struct transport_call *call = &job->call;
+    enum outcome outcome = destination_outcome(job->rules, &call->reply, ret_because);
+    if (call->end == TRANSPORT_ANSWERED && outcome == OUTCOME_DONE)
+        memo_read(job->rules->memo, &call->reply, &job->tokens);
+    if (outcome != OUTCOME_DONE || job->tokens.whole)
+        return outcome;
+    *ret_because = BYTES("the answer ended before it was whole");
+    return OUTCOME_UNKNOWN;
+}
+
+static enum outcome judge(struct job *job, struct bytes *ret_because)
 {
     const struct transport_call *call = &job->call;
     switch (call->end) {
@@ -281,6 +299,8 @@ static enum outcome judge(const struct job *job, struct bytes *ret_because)
         *ret_because = bytes_of(call->why.text);
         return OUTCOME_UNKNOWN;
     case TRANSPORT_CUT:
+        if (job->memo)
+            return judge_memo(job, ret_because);
         if (body_decides(job->rules, call->reply.status)) {
             *ret_because = BYTES("the answer was cut off before it said what happened");
             return OUTCOME_UNKNOWN;
@@ -289,7 +309,7 @@ static enum outcome judge(const struct job *job, struct bytes *ret_because)
     case TRANSPORT_ANSWERED:
         break;
     }
-    return destination_outcome(job->rules, &call->reply, ret_because);
+    return job->memo ? judge_memo(job, ret_because) : destination_outcome(job->rules, &call->reply, ret_because);
 }
 
 /* Does this say something about the destination, not about the request? */
@@ -374,14 +394,21 @@ static enum status also_ended(struct store *store, struct ledger *ledger, struct
 static void keep_result(struct job *job, struct bytes evidence)
 {
     struct why why;
-    bool partial = job->call.end != TRANSPORT_ANSWERED || evidence.at != NULL;
+    struct reply_notes notes = {
+        .partial = job->call.end != TRANSPORT_ANSWERED || evidence.at != NULL, .evidence = evidence, .memo = job->memo};
     struct effect_reply none = {.status = job->call.reply.status};
     struct ledger_command *confirm = &job->command.ledger;
-    if (reply_record(evidence.at != NULL ? &none : &job->call.reply, partial, evidence, &job->arena, &confirm->result, &why) ==
-        OK)
+    if (job->memo) {
+        notes.input = job->tokens.input;
+        notes.output = job->tokens.output;
+        notes.pieces = (const uint32_t *)(const void *)job->pieces.at;
+        notes.piece_count = memo_is_events(&job->call.reply) ? job->pieces.len / sizeof(uint32_t) : 0;
+    }
+    if (reply_record(evidence.at != NULL ? &none : &job->call.reply, &notes, &job->arena, &confirm->result, &why) == OK)
         return;
     LOG(LOG_WARN, "an answer is too large to be kept", LOG_TEXT("destination", job->destination->name));
-    if (reply_record(&none, true, BYTES_NONE, &job->arena, &confirm->result, &why) != OK)
+    notes = (struct reply_notes){.partial = true};
+    if (reply_record(&none, &notes, &job->arena, &confirm->result, &why) != OK)
         confirm->result = BYTES("{\"status\":0,\"headers\":[],\"body\":\"\",\"partial\":true}");
 }
 
@@ -390,7 +417,7 @@ static void say(struct job *job, enum outcome outcome, struct bytes because)
     struct act *act = job->act;
     struct ledger_now now = engine_now(act->engine);
     struct ladder_verdict verdict =
-        ladder_judge(outcome, job->effect.attended != 0, job->effect.ambiguous != 0, job->rules->replays_refusals);
+        ladder_judge(outcome, job->effect.attended != 0, job->effect.ambiguous != 0, job->rules->replays_refusals && !job->memo);
     bool answered = job->call.end == TRANSPORT_ANSWERED || job->call.end == TRANSPORT_CUT;
     int64_t asked_us = answered ? destination_retry_after_us(&job->call.reply, now.wall_us) : -1;
     int64_t wait_us = ladder_backoff_us(job->effect.tries, job->destination->backoff_first_us, job->destination->backoff_max_us,
@@ -506,6 +533,7 @@ static void call_done(struct transport_call *call)
         job->caller->outcome = outcome;
         job->caller->reply = call->reply;
         job->caller->because = because;
+        job->caller->tokens = job->tokens;
         job->caller->why = call->why;
     }
     if (job->effect.intent != 0) {

@@ -79,11 +79,20 @@ CHECKED enum status request_record(const struct effect_request *request, struct 
                                    struct why *why);
 CHECKED enum status request_read(struct bytes record, struct arena *arena, struct effect_request *ret_request, struct why *why);
 
-/* JSON, so that it is also the intent's result: {"status":200,"headers":[["name","value"]],"body":"text"}, or "body_base64" when it is no UTF-8.
- * `partial` says that the answer was cut off, too large, or never seen; `evidence` (JSON, may be absent) is then why it counts as done. */
-CHECKED enum status reply_record(const struct effect_reply *reply, bool partial, struct bytes evidence, struct arena *arena,
+/* What is kept beside an answer. */
+struct reply_notes {
+    bool partial;           /* it was cut off, too large, or never seen */
+    struct bytes evidence;  /* JSON, may be absent: why it counts as done then */
+    bool memo;              /* it answers a model call, with … */
+    int64_t input, output;  /* … so many tokens, -1 for not known, */
+    const uint32_t *pieces; /* and it came in pieces of these lengths; the rest is one more */
+    size_t piece_count;
+};
+
+/* JSON, so that it is also the intent's result: {"status":200,"headers":[["name","value"]],"body":"text"}, or "body_base64" when it is no UTF-8. */
+CHECKED enum status reply_record(const struct effect_reply *reply, const struct reply_notes *notes, struct arena *arena,
                                  struct bytes *ret_record, struct why *why);
-CHECKED enum status reply_read(struct bytes record, struct arena *arena, struct effect_reply *ret_reply, bool *ret_partial,
-                               struct why *why);
+CHECKED enum status reply_read(struct bytes record, struct arena *arena, struct effect_reply *ret_reply,
+                               struct reply_notes *ret_notes, struct why *why);
 
 #endif

@@ -23,6 +23,10 @@
 
 struct call;
 struct smtp_server;
+struct llm;
+struct llm_figures;
+struct row_run;
+struct tally;
 
 /* What the face needs to know; owned by the loop thread. */
 struct api {
@@ -41,6 +45,8 @@ struct api {
     atomic_bool stopping;
     bool refreshing;             /* a look for newer policy, tokens and secrets is under way */
     _Atomic uint64_t replies[6]; /* by hundreds of the status */
+    struct llm *llm;             /* model calls: see llm.h */
+    struct tally *tally;         /* what they came to and is not yet written; NULL for nothing */
 };
 
 struct route {
@@ -72,7 +78,7 @@ struct call {
 
 /* The server's callbacks. */
 void api_handle(struct http_request *request, void *api);
-size_t api_body_size(const struct http_head *head, void *api); /* what a source takes at /in/… */
+size_t api_body_size(const struct http_head *head, void *api); /* more than usual at /in/… and /llm/… */
 void api_refuse(int status, const char *why, struct buf *out, void *api);
 
 /* The rules from now on, for this face, the engine and the delivery. Takes the policy over. */
@@ -80,6 +86,16 @@ void api_take_policy(struct api *api, struct policy *policy, int64_t version);
 
 /* Reads policy, tokens and secrets anew when they may have changed elsewhere; called every second. */
 void api_refresh(void *api);
+
+/* Model calls: what they need beside the rest of the face, and their work of every second. */
+CHECKED enum status llm_open(struct llm **ret_llm, struct why *why);
+void llm_close(struct llm *llm);
+void llm_tick(void *api);
+void llm_each(const struct llm *llm, void (*each)(void *ctx, const struct llm_figures *figures), void *ctx);
+
+/* Counts a model call of a run; what was counted is written soon, or now. */
+void runs_count(struct api *api, const struct row_run *row);
+void runs_flush(struct api *api);
 
 /* ---- for handlers: call.c ---- */
 
@@ -182,6 +198,9 @@ void exceptions_assign(struct call *call);
 void exceptions_resolve(struct call *call);
 void forward_call(struct call *call);
 void in_receive(struct call *call);
+void llm_forward(struct call *call);
+void runs_list(struct call *call);
+void runs_show(struct call *call);
 void intents_list(struct call *call);
 void intents_show(struct call *call);
 void decisions_list(struct call *call);

@@ -105,15 +105,6 @@ static void refuse(struct call *call, const struct intake *intake)
         problem(call, "invalid", "%.*s", BYTES_ARG(intake->result.because));
 }
 
-size_t api_body_size(const struct http_head *head, void *user)
-{
-    const struct api *api = user;
-    struct bytes prefix = BYTES("/in/");
-    const struct source *source =
-        bytes_starts(head->path, prefix) ? policy_source(api->policy, bytes_from(head->path, prefix.len)) : NULL;
-    return source != NULL ? (size_t)source->body_max : 0;
-}
-
 void in_receive(struct call *call)
 {
     const struct source *source = policy_source(call->api->policy, call->params[0]);

@@ -92,6 +92,10 @@ const struct cli_command cli_commands[] = {
      "could not be started. It finds SEMEL_KEY, SEMEL_ATTEMPT, SEMEL_INTENT and SEMEL_DOWNSTREAM_KEY in its environment.\n\n"
      "  semel run --key 'digest:{day}' -- ./send-digest.sh\n"
      "  semel run --key \"import:$(date +%F)\" --on-running skip --keep 7d -- ./import.sh --all", run_run},
+    {"runs ls", "List the runs with model calls, newest first: how many were made and how many came from memory.", {{0}}, runs_ls_options, ALL_SHARED, NULL,
+     runs_ls_run},
+    {"runs show", "Show the model calls of a run, by provider and model.", {{"RUN", CLI_TEXT, "The run's name, as in Semel-Run.", NULL, false}}, NULL, ALL_SHARED,
+     NULL, runs_show_run},
     {"secret ls", "List the secrets: names, versions and times, never values.", {{0}}, NULL, ALL_SHARED, NULL, secret_ls_run},
     {"secret rewrap", "Change the master key that secrets are sealed with, while the daemon runs.", {{0}}, NULL, ALL_SHARED,
      "Where the key is the daemon's own (DIR/master.key), it makes a new one and forgets the old one. Where it was given with --master-key,\n"

@@ -159,7 +159,7 @@ static void drop_request(struct http_conn *conn)
     if (conn->in.cap <= 2 * READ_SIZE_FIRST || left > READ_SIZE_FIRST)
         return;
     struct buf small;
-    buf_init(&small, conn->in.size_max);
+    buf_init(&small, HTTP_HEAD_SIZE_MAX + conn->server->config.limits.body_size_max + READ_SLACK);
     small.wipe = true;
     if (!buf_reserve(&small, READ_SIZE_FIRST))
         return;

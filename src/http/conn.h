@@ -30,7 +30,7 @@ enum {
     CIPHER_READ_SIZE = 16 * 1024, /* OpenSSL keeps a buffer of this size for each connection */
     REPLY_SIZE_MAX = 64 * 1024 * 1024,
     REPLY_SIZE_KEPT = 256 * 1024,
-    ARENA_SIZE_MAX = 8 * 1024 * 1024,
+    ARENA_SIZE_MAX = 96 * 1024 * 1024, /* also for a stored answer, to be given again */
     LINGER_BYTES_MAX = 1024 * 1024,
     LINGER_US = 2 * 1000 * 1000,
     SWEEP_EVERY_MS = 250,

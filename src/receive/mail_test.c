@@ -119,6 +119,7 @@ TEST(the_person_behind_a_notification_is_in_reply_to)
     CHECK_TEXT(in.text, "From: Jane Doe <jane@example.com>\nSubject: Prices\n\nMessage Body:\nWhat does it cost?");
     check_identity(&in, "jane@example.com", true);
     check_identity(&in, "wordpress@shop.example", false);
+    CHECK(in.relayed);
 }
 
 TEST(a_reply_to_that_says_nothing_new_changes_nothing)
@@ -129,6 +130,7 @@ TEST(a_reply_to_that_says_nothing_new_changes_nothing)
     in = get("From: Jane <jane@example.com>\nTo: leads@shop.example\nReply-To: leads@shop.example\n\nx\n");
     CHECK_INT(in.identity_count, 1);
     check_identity(&in, "jane@example.com", true);
+    CHECK(!in.relayed);
 }
 
 TEST(names_are_decoded)
