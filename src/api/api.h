@@ -22,6 +22,7 @@
 #define API_LIST_DEFAULT 50
 
 struct call;
+struct smtp_server;
 struct llm;
 struct llm_figures;
 struct row_run;
@@ -33,6 +34,7 @@ struct api {
     struct act *act;
     struct flow *flow;
     struct http_server *server;
+    struct smtp_server *mail[2]; /* LMTP, SMTP; NULL where mail is not taken */
     struct policy *policy;
     int64_t policy_version;
     struct access *access;
