@@ -92,6 +92,8 @@ static void write_intent_or_other(struct call *call, struct json_out *out)
 static void write_unknown(struct call *call, struct json_out *out)
 {
     write_intent_or_other(call, out);
+    if (call->command.answer.other)
+        return; /* its fence is its own callers' */
     json_name(out, "fence");
     json_i64(out, call->command.answer.fence);
 }

@@ -129,12 +129,7 @@ static struct cards_state *new_state(struct call *call)
 
 static void finish_read(struct call *call)
 {
-    if (call->read.status == NOTHING)
-        problem(call, "not_found", "There is no such exception.");
-    else if (call->read.status != OK)
-        problem_storage(call, call->read.status, &call->read.why);
-    else
-        call_reply(call, 200);
+    call_reply_read(call, "There is no such exception.");
 }
 
 /* ---- one ---- */
@@ -199,18 +194,9 @@ static enum status read_list(struct store *store, struct engine_read *read, stru
     struct cards_state *state = call->state;
     struct json_out *out = &state->out;
     TRY(find_place(store, call, why));
-    json_open(out, '{');
-    json_name(out, "data");
-    json_open(out, '[');
+    call_open_list(out);
     TRY(read_page(store, call, why));
-    json_close(out, ']');
-    json_name(out, "page");
-    json_open(out, '{');
-    call_write_id(out, "next", "exc", state->count > state->limit ? state->last_id : 0);
-    json_name(out, "limit");
-    json_i64(out, state->limit);
-    json_close(out, '}');
-    json_close(out, '}');
+    call_close_list(out, "exc", state->count > state->limit ? state->last_id : 0, state->limit);
     return OK;
 }
 

@@ -512,3 +512,29 @@ TEST(mcp_servers_are_read_with_their_tools_and_checked)
             check_fail(__FILE__, __LINE__, "%s: %s", bad[i].text, status == OK ? "was taken" : problems.at[0].text);
     }
 }
+
+/* ---- sources ---- */
+
+TEST(sources_are_found_by_name_and_forward_to_destinations_of_the_policy)
+{
+    struct policy *policy;
+    static struct yaml_problems problems;
+    hash_setup();
+    CHECK_INT(policy_parse(BYTES("destinations:\n  agent: {provider: http, url: \"https://a.example\"}\n"
+                                 "sources:\n  wa: {preset: whatsapp, secret: env:A, forward: agent}\n  form: {verify: none}\n"),
+                           &policy, &problems),
+              OK);
+    CHECK_INT(policy->source_count, 2);
+    CHECK_TEXT(policy_source(policy, BYTES("wa"))->preset, "whatsapp");
+    CHECK_TEXT(policy_source(policy, BYTES("wa"))->forward, "agent");
+    CHECK(policy_source(policy, BYTES("form"))->verify_none);
+    CHECK(policy_source(policy, BYTES("nobody")) == NULL);
+    CHECK(policy_source(policy, BYTES("")) == NULL);
+    policy_free(policy);
+    CHECK_INT(policy_parse(BYTES("destinations:\n  agent: {provider: http, url: \"https://a.example\"}\n"
+                                 "sources:\n  form: {verify: none, forward: agnt}\n  form: {verify: none}\n"),
+                           &policy, &problems),
+              INVALID);
+    CHECK(strstr(problems.at[0].text, "did you mean 'agent'") != NULL);
+    CHECK(strstr(problems.at[1].text, "is given twice") != NULL);
+}
