@@ -60,14 +60,13 @@ static bool is_abandoned(struct proxy *proxy, struct flight *flight)
 /* `settles`: an equal call after this one may be meant anew, where the rules let it repeat. */
 static void answer(struct proxy *proxy, struct flight *flight, struct bytes line, bool settles)
 {
-    if (is_abandoned(proxy, flight))
-        return;
-    proxy_tell(proxy, line);
-    if (!settles)
-        return;
     pthread_mutex_lock(&proxy->lock);
-    mcp_repeats_answered(&proxy->repeats, &flight->identity.content, flight->number, now_us());
+    bool abandoned = flight->abandoned;
+    if (settles && !abandoned) /* before the client can send the next one */
+        mcp_repeats_answered(&proxy->repeats, &flight->identity.content, flight->number, now_us());
     pthread_mutex_unlock(&proxy->lock);
+    if (!abandoned)
+        proxy_tell(proxy, line);
 }
 
 /* A person's way to settle it, and the model's advice not to. */
