@@ -13,7 +13,7 @@ static const char rules[] = "destinations:\n"
                             "sources:\n"
                             "  form: {preset: json, verify: none, forward: agent, path: /new}\n"
                             "  mail: {preset: json, verify: none, forward: agent}\n"
-                            "  chat: {preset: json, verify: none, forward: agent, loop: 5 in 10m}\n"
+                            "  chat: {preset: json, verify: none, forward: agent, loop: 5/10m}\n"
                             "  watched: {preset: json, verify: none, forward: agent, mode: shadow}\n"
                             "  kept: {preset: json, verify: none, keep: 1h}\n"
                             "owner: dana\n";
@@ -156,6 +156,13 @@ static int open_cards(struct world *world)
     return count;
 }
 
+/* On PostgreSQL the clock is the server's: what needs another time is tested on SQLite alone. */
+static void later(struct world *world, int64_t us)
+{
+    world->house.wall_us += us;
+    world->house.boot_us += us;
+}
+
 /* ---- the promises ---- */
 
 TEST_BOTH(a_delivery_that_comes_again_is_forwarded_once)
@@ -164,7 +171,7 @@ TEST_BOTH(a_delivery_that_comes_again_is_forwarded_once)
     world_open(&world, storage);
     int64_t a = stage(&world, "form", "d1", "jon@acme.io", QUESTION);
     pass(&world);
-    house_advance(&world.house, 40 * WHEN_MINUTE);
+    later(&world, 40 * WHEN_MINUTE);
     int64_t b = stage(&world, "form", "d1", "jon@acme.io", QUESTION);
     pass(&world);
     expect(&world, a, EVENT_ACCEPTED, "new", 0);
@@ -196,7 +203,7 @@ TEST_BOTH(a_copys_own_copy_is_recognised)
     int64_t a = stage(&world, "form", "d1", "jon@acme.io", QUESTION);
     int64_t b = stage(&world, "mail", "m1", "jon@acme.io", QUESTION); /* by another channel, with an id of its own */
     pass(&world);
-    house_advance(&world.house, 3 * WHEN_DAY); /* contents are forgotten, ids are not */
+    later(&world, 3 * WHEN_DAY); /* contents are forgotten, ids are not */
     int64_t c = stage(&world, "mail", "m1", "jon@acme.io", QUESTION);
     pass(&world);
     expect(&world, b, EVENT_SUPPRESSED, "same_content_elsewhere", a);
@@ -218,14 +225,14 @@ TEST_BOTH(the_same_words_of_two_people_are_two_messages)
     world_close(&world);
 }
 
-TEST_BOTH(a_body_without_ids_is_recognised_within_the_window)
+TEST(a_body_without_ids_is_recognised_within_the_window)
 {
     struct world world;
-    world_open(&world, storage);
+    world_open(&world, HOUSE_SQLITE);
     int64_t a = stage(&world, "form", NULL, NULL, "x"), b = stage(&world, "form", NULL, NULL, "x");
     int64_t other = stage(&world, "mail", NULL, NULL, "x");
     pass(&world);
-    house_advance(&world.house, 2 * WHEN_DAY);
+    later(&world, 2 * WHEN_DAY);
     int64_t later = stage(&world, "form", NULL, NULL, "x");
     pass(&world);
     expect(&world, a, EVENT_ACCEPTED, "new", 0);
@@ -362,7 +369,7 @@ TEST_BOTH(an_event_is_decided_again_when_the_commit_failed)
     CHECK_INT(command.status, FULL);
     CHECK_INT(look(&world, a).verdict, EVENT_WAITING);
     CHECK_INT(forwards(&world), 0);
-    house_advance(&world.house, 2 * WHEN_SECOND);
+    later(&world, 2 * WHEN_SECOND);
     engine_step(world.house.engine, NULL);
     pass(&world);
     expect(&world, a, EVENT_ACCEPTED, "new", 0);
@@ -370,13 +377,13 @@ TEST_BOTH(an_event_is_decided_again_when_the_commit_failed)
     world_close(&world);
 }
 
-TEST_BOTH(what_is_over_is_forgotten_and_its_copy_still_recognised)
+TEST(what_is_over_is_forgotten_and_its_copy_still_recognised)
 {
     struct world world;
-    world_open(&world, storage);
+    world_open(&world, HOUSE_SQLITE);
     int64_t a = stage(&world, "kept", "d1", "jon@acme.io", QUESTION);
     pass(&world);
-    house_advance(&world.house, 2 * WHEN_HOUR);
+    later(&world, 2 * WHEN_HOUR);
     pass(&world);
     CHECK_INT(look(&world, a).id, 0);
     int64_t b = stage(&world, "kept", "d1", "jon@acme.io", QUESTION);

@@ -35,7 +35,7 @@ static void check_problems(const struct yaml_problems *problems)
 static void check_provider(const struct provider *provider)
 {
     for (size_t i = 0; i < provider->facts.count; i++)
-        ASSERT(provider->facts.at[i].evidence != 'M' || !provider->facts[i].verified);
+        ASSERT(provider->facts.at[i].evidence != 'M' || !provider->facts.at[i].verified);
     for (size_t i = 0; i < provider->call_count; i++) {
         const struct call_rules *call = &provider->calls[i];
         ASSERT(call->capability != CAPABILITY_IDEMPOTENT || (call->window_us > 0 && call->key.place != CARRIER_NOWHERE));
