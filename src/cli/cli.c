@@ -106,6 +106,13 @@ const struct cli_command cli_commands[] = {
     {"token ls", "List the tokens, without their texts.", {{0}}, NULL, ALL_SHARED, NULL, token_ls_run},
     {"token revoke", "Make a token useless from now on.", {{"ID", CLI_TEXT, "The token's id, from token ls.", NULL, false}}, NULL,
      ALL_SHARED, NULL, token_revoke_run},
+    {"trigger", "Send a realistic, signed delivery to a source, as its sender would.",
+     {{"SOURCE", CLI_TEXT, "A source of the policy, or a preset such as whatsapp.", NULL, false}}, trigger_options, ALL_SHARED,
+     "The policy is the daemon's, or --policy FILE; its env: and file: secrets are read here. A secret that only the daemon knows, or the private\n"
+     "key of a public-key scheme, is given with --secret.\n\n"
+     "  semel trigger whatsapp --again-after 40m --text 'Is it still available?'\n"
+     "  semel trigger typeform --twice --from 'Jo Smith <jo@example.com>'\n"
+     "  semel trigger stripe --tamper", trigger_run},
     {"up", "Run the daemon for this computer only, without tokens.", {{0}}, daemon_options, 0,
      "For trying things out. It listens on a loopback address only; use serve to be reached from elsewhere.", up_run},
     {"version", "Print the version.", {{0}}, NULL, CLI_PRINTS_JSON, NULL, version_run},

@@ -210,11 +210,30 @@ void client_free(struct client *client)
 
 /* ---- one call ---- */
 
+/* The call of someone else: only what it says itself. */
+static struct curl_slist *foreign_headers(const struct client_request *request)
+{
+    struct curl_slist *headers = curl_slist_append(NULL, "Expect:");
+    struct buf line;
+    buf_init(&line, 64 << 10);
+    for (size_t i = 0; i < request->header_count; i++) {
+        buf_clear(&line);
+        buf_printf(&line, "%.*s: %.*s", BYTES_ARG(request->headers[i].name), BYTES_ARG(request->headers[i].value));
+        buf_add_char(&line, '\0');
+        if (!line.failed)
+            headers = curl_slist_append(headers, line.at);
+    }
+    buf_release(&line);
+    return headers;
+}
+
 /* "Expect:" is switched off: the daemon's answer to it would only cost a round trip. */
 static struct curl_slist *headers_of(const struct client *client, const struct client_request *request)
 {
     char type[96];
     struct curl_slist *headers = NULL;
+    if (request->headers != NULL)
+        return foreign_headers(request);
     snprintf(type, sizeof type, "Content-Type: %s", request->content_type != NULL ? request->content_type : "application/json");
     headers = curl_slist_append(headers, "Expect:");
     headers = curl_slist_append(headers, "Accept: application/json, application/problem+json");

@@ -13,12 +13,14 @@
 
 struct client_request {
     const char *method;
-    struct bytes path;        /* ends in a NUL; with its query */
-    struct bytes body;        /* BYTES_NONE for none */
-    const char *content_type; /* NULL is JSON */
-    int64_t wait_us;          /* how long the daemon may take on purpose */
-    int64_t timeout_us;       /* how long it may take besides; 0 is 30 s */
-    const atomic_bool *stop;  /* give up when it becomes true; may be NULL */
+    struct bytes path;          /* ends in a NUL; with its query */
+    struct bytes body;          /* BYTES_NONE for none */
+    const char *content_type;   /* NULL is JSON */
+    const struct pair *headers; /* in place of the client's own, its token included; NULL for those */
+    size_t header_count;
+    int64_t wait_us;         /* how long the daemon may take on purpose */
+    int64_t timeout_us;      /* how long it may take besides; 0 is 30 s */
+    const atomic_bool *stop; /* give up when it becomes true; may be NULL */
 };
 
 struct client_reply {

@@ -6,6 +6,7 @@
 #include "cli/print.h"
 #include "destination/destination_read.h"
 #include "policy/policy.h"
+#include "receive/source_read.h"
 
 /* ---- check ---- */
 
@@ -56,6 +57,15 @@ static int check_file(struct cli *cli, struct policy **ret_policy, struct bytes 
                     problems.count == 1 ? "" : "s");
 }
 
+/* What is allowed but unwise. */
+static void print_warnings(const char *file, const struct policy *policy)
+{
+    struct why why;
+    for (size_t i = 0; i < policy->source_count; i++)
+        if (source_warning(&policy->sources[i], &why))
+            cli_note("%s:%zu: warning: %s", file, policy->sources[i].line, why.text);
+}
+
 static void print_checked(const char *file, const struct policy *policy)
 {
     char hex[2 * HASH_SIZE];
@@ -72,6 +82,8 @@ static void print_checked(const char *file, const struct policy *policy)
     json_i64(&out, (int64_t)policy->workflow_count);
     json_name(&out, "destinations");
     json_i64(&out, (int64_t)policy->destination_count);
+    json_name(&out, "sources");
+    json_i64(&out, (int64_t)policy->source_count);
     json_close(&out, '}');
     print_json_buf(&buf);
     buf_release(&buf);
@@ -87,8 +99,10 @@ int policy_check_run(struct cli *cli)
     if (cli_on(cli, "--json"))
         print_checked(cli->arguments[0], policy);
     else
-        print_line("%s is right: %zu workflow%s, %zu destination%s", cli->arguments[0], policy->workflow_count,
-                   policy->workflow_count == 1 ? "" : "s", policy->destination_count, policy->destination_count == 1 ? "" : "s");
+        print_line("%s is right: %zu workflow%s, %zu destination%s, %zu source%s", cli->arguments[0], policy->workflow_count,
+                   policy->workflow_count == 1 ? "" : "s", policy->destination_count, policy->destination_count == 1 ? "" : "s",
+                   policy->source_count, policy->source_count == 1 ? "" : "s");
+    print_warnings(cli->arguments[0], policy);
     policy_free(policy);
     return CLI_OK;
 }
@@ -135,6 +149,7 @@ int policy_apply_run(struct cli *cli)
     int code = check_file(cli, &policy, &text);
     if (code != CLI_OK)
         return code;
+    print_warnings(cli->arguments[0], policy);
     policy_free(policy);
     return send_policy(cli, text);
 }
@@ -200,7 +215,10 @@ static struct bytes setting_values(struct cli *cli, const struct setting *settin
     return text;
 }
 
-static void print_setting_json(struct cli *cli, const struct setting *setting, bool of_destination)
+/* Which table a setting is of. */
+enum setting_of { OF_POLICY, OF_DESTINATION, OF_SOURCE };
+
+static void print_setting_json(struct cli *cli, const struct setting *setting, enum setting_of of)
 {
     struct buf buf;
     buf_init(&buf, 64 << 10);
@@ -217,11 +235,13 @@ static void print_setting_json(struct cli *cli, const struct setting *setting, b
     json_name(&out, "example");
     json_cstr(&out, setting->example);
     json_name(&out, "top");
-    json_bool(&out, !of_destination && (setting->places & POLICY_TOP) != 0);
+    json_bool(&out, of == OF_POLICY && (setting->places & POLICY_TOP) != 0);
     json_name(&out, "workflow");
-    json_bool(&out, !of_destination && (setting->places & POLICY_WORKFLOW) != 0);
+    json_bool(&out, of == OF_POLICY && (setting->places & POLICY_WORKFLOW) != 0);
     json_name(&out, "destination");
-    json_bool(&out, of_destination);
+    json_bool(&out, of == OF_DESTINATION);
+    json_name(&out, "source");
+    json_bool(&out, of == OF_SOURCE);
     json_name(&out, "help");
     json_cstr(&out, setting->help);
     json_close(&out, '}');
@@ -229,20 +249,22 @@ static void print_setting_json(struct cli *cli, const struct setting *setting, b
     buf_release(&buf);
 }
 
-static const char *place_name(unsigned places)
+static const char *place_name(unsigned places, enum setting_of of)
 {
+    if (of != OF_POLICY)
+        return of == OF_DESTINATION ? "destination" : "source";
     if (places == POLICY_TOP)
         return "top";
     return places == POLICY_WORKFLOW ? "workflow" : "both";
 }
 
-static void show_setting(struct cli *cli, const struct setting *setting, bool of_destination, struct table *table)
+static void show_setting(struct cli *cli, const struct setting *setting, enum setting_of of, struct table *table)
 {
     if (cli_on(cli, "--json")) {
-        print_setting_json(cli, setting, of_destination);
+        print_setting_json(cli, setting, of);
         return;
     }
-    const struct bytes cells[] = {bytes_of(setting->name), bytes_of(of_destination ? "destination" : place_name(setting->places)),
+    const struct bytes cells[] = {bytes_of(setting->name), bytes_of(place_name(setting->places, of)),
                                   setting_values(cli, setting),
                                   bytes_of(setting->default_text != NULL ? setting->default_text : "-"), bytes_of(setting->help)};
     table_add(table, cells, COLOUR_NONE);
@@ -254,9 +276,11 @@ int policy_settings_run(struct cli *cli)
     struct table table;
     table_init(&table, &cli->arena, headings, sizeof headings / sizeof *headings);
     for (size_t i = 0; i < policy_setting_count; i++)
-        show_setting(cli, &policy_settings[i], false, &table);
+        show_setting(cli, &policy_settings[i], OF_POLICY, &table);
     for (size_t i = 0; i < destination_setting_count; i++)
-        show_setting(cli, &destination_settings[i], true, &table);
+        show_setting(cli, &destination_settings[i], OF_DESTINATION, &table);
+    for (size_t i = 0; i < source_setting_count; i++)
+        show_setting(cli, &source_settings[i], OF_SOURCE, &table);
     if (!cli_on(cli, "--json"))
         table_print(&table);
     return CLI_OK;

@@ -10,7 +10,7 @@ extern const struct cli_option audit_verify_options[], claim_options[], confirm_
     fail_options[], help_options[], intents_options[], key_options_table[], release_options[], sent_options[], show_options[],
     quarantine_lift_options[], run_options[], token_create_options[], why_options[], effects_add_options[], effects_ls_options[],
     effects_note_options[], effects_resolve_options[], exceptions_assign_options[], exceptions_ls_options[],
-    exceptions_resolve_options[];
+    exceptions_resolve_options[], trigger_options[];
 extern const char *const completion_shells[];
 
 int audit_verify_run(struct cli *cli);
@@ -50,6 +50,7 @@ int quarantine_lift_run(struct cli *cli);
 int token_create_run(struct cli *cli);
 int token_ls_run(struct cli *cli);
 int token_revoke_run(struct cli *cli);
+int trigger_run(struct cli *cli);
 int up_run(struct cli *cli);
 int version_run(struct cli *cli);
 int why_run(struct cli *cli);

@@ -450,7 +450,7 @@ TEST(a_problem_shows_no_control_characters)
 TEST(every_row_of_the_settings_table_is_complete)
 {
     hash_setup();
-    CHECK_INT(policy_setting_count, 19);
+    CHECK_INT(policy_setting_count, 20);
     for (size_t i = 0; i < policy_setting_count; i++) {
         const struct setting *setting = &policy_settings[i];
         CHECK(setting->name != NULL && setting->help != NULL && setting->example != NULL && setting->places != 0);
@@ -465,4 +465,30 @@ TEST(every_row_of_the_settings_table_is_complete)
                  (setting->places & POLICY_TOP) != 0 ? "" : "}");
         policy_free(parse(text));
     }
+}
+
+/* ---- sources ---- */
+
+TEST(sources_are_found_by_name_and_forward_to_destinations_of_the_policy)
+{
+    struct policy *policy;
+    static struct yaml_problems problems;
+    hash_setup();
+    CHECK_INT(policy_parse(BYTES("destinations:\n  agent: {provider: http, url: \"https://a.example\"}\n"
+                                 "sources:\n  wa: {preset: whatsapp, secret: env:A, forward: agent}\n  form: {verify: none}\n"),
+                           &policy, &problems),
+              OK);
+    CHECK_INT(policy->source_count, 2);
+    CHECK_TEXT(policy_source(policy, BYTES("wa"))->preset, "whatsapp");
+    CHECK_TEXT(policy_source(policy, BYTES("wa"))->forward, "agent");
+    CHECK(policy_source(policy, BYTES("form"))->verify_none);
+    CHECK(policy_source(policy, BYTES("nobody")) == NULL);
+    CHECK(policy_source(policy, BYTES("")) == NULL);
+    policy_free(policy);
+    CHECK_INT(policy_parse(BYTES("destinations:\n  agent: {provider: http, url: \"https://a.example\"}\n"
+                                 "sources:\n  form: {verify: none, forward: agnt}\n  form: {verify: none}\n"),
+                           &policy, &problems),
+              INVALID);
+    CHECK(strstr(problems.at[0].text, "did you mean 'agent'") != NULL);
+    CHECK(strstr(problems.at[1].text, "is given twice") != NULL);
 }

@@ -92,8 +92,8 @@ struct sample_values {
     struct bytes id;                /* of the delivery and of what happened */
     struct bytes text, name, email; /* phone numbers are given with '+' */
     struct bytes phone;
-    int64_t time_us; /* wall; when it happened, and when it is signed */
-    int64_t index;   /* of several */
+    int64_t time_us;   /* wall; when it happened */
+    int64_t signed_us; /* when it is signed; 0: then too */
 };
 
 /* The preset's sample as a request to `url`, not yet signed. INVALID when the preset has none. */

@@ -16,15 +16,16 @@ struct sample_text {
     struct bytes value;
 };
 
-enum { SAMPLE_TEXTS = 16 };
+enum { SAMPLE_TEXTS = 17 };
 
 /* Every value in the texts that a sample may ask for; false without memory. */
 static bool list_texts(const struct sample_values *values, struct arena *arena, struct sample_text ret[SAMPLE_TEXTS])
 {
     static const uint8_t space[16] = "semel-sample-id";
     char uuid[37], hex[2 * HASH_SIZE], when[32];
+    int64_t signed_us = values->signed_us != 0 ? values->signed_us : values->time_us;
     struct bytes name = values->name, last = name, first = bytes_cut(&last, ' ');
-    struct bytes both[] = {values->id, arena_printf(arena, "%lld", (long long)values->time_us)};
+    struct bytes both[] = {values->id, arena_printf(arena, "%lld", (long long)signed_us)};
     if (both[1].at == NULL)
         return false;
     struct hash hash = hash_parts(both, 1), used_once = hash_parts(both, 2);
@@ -46,7 +47,8 @@ static bool list_texts(const struct sample_values *values, struct arena *arena, 
         {"email", values->email},
         {"phone", values->phone},
         {"digits", bytes_starts(values->phone, BYTES("+")) ? bytes_from(values->phone, 1) : values->phone},
-        {"index", arena_printf(arena, "%lld", (long long)values->index)},
+        {"signed_seconds", arena_printf(arena, "%lld", (long long)(signed_us / WHEN_SECOND))},
+        {"signed_ms", arena_printf(arena, "%lld", (long long)(signed_us / WHEN_MS))},
         {"signature", BYTES("$signature$")},
     };
     memcpy(ret, texts, sizeof texts);
@@ -117,7 +119,8 @@ enum status receive_sample(const struct source *source, const struct sample_valu
     struct pair *headers = arena_zalloc(arena, HEADERS_MAX, sizeof *headers);
     if (headers == NULL || !list_texts(values, arena, texts))
         return why_set(why, FULL, "there is no memory for the sample");
-    *ret = (struct receive_request){.method = sample->method, .headers = headers, .now_us = values->time_us};
+    *ret = (struct receive_request){
+        .method = sample->method, .headers = headers, .now_us = values->signed_us != 0 ? values->signed_us : values->time_us};
     ret->body = fill(sample->body, texts, escaping_of(sample->type), arena);
     ret->url = sample->query.at == NULL ? url
                                         : arena_printf(arena, "%.*s?%.*s", BYTES_ARG(url),

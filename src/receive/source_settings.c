@@ -256,7 +256,7 @@ const struct setting source_settings[] = {
     [SOURCE_READS] = SET("reads", SETTING_CHOICE, NULL, "auto", "What the bodies are; auto goes by Content-Type.",
                          .names = source_reads_names),
     [SOURCE_EVENTS] = SET("events", SETTING_GROUPS, NULL, "[{kind: lead, key: \"crm:{id}\"}]",
-                          "Kinds of events of your own; they are looked at before the preset's."),
+                          "Kinds of events of your own; the preset's count where none of them fits."),
     [SOURCE_URL] = SET("url", SETTING_FORM, NULL, "https://hooks.example.com",
                        "The public base URL, when semel stands behind a proxy and the sender signs the URL.", .form = &url_form),
     [SOURCE_WINDOW] =

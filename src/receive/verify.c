@@ -50,8 +50,8 @@ static bool place_text(struct look *look, struct bytes path, struct bytes *ret)
         return deny(look, "%.*s is missing", place_name(look, path));
     if (count > 1)
         return deny(look, "%.*s is there twice", place_name(look, path));
-    *ret = bytes_trim(text);
-    return ret->len > 0 || deny(look, "%.*s is empty", place_name(look, path));
+    *ret = text;
+    return true;
 }
 
 /* ---- the header's grammar ---- */

@@ -26,6 +26,7 @@
     X(percent)          \
     X(policy)           \
     X(rebuild)          \
+    X(receive)          \
     X(token)            \
     X(url)              \
     X(when)

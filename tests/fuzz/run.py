@@ -26,7 +26,7 @@ PACKAGES = ["sqlite3", "libcrypto", "icu-uc", "icu-i18n", "yaml-0.1", "libsodium
 
 # The folders below the faces; the parsers of the HTTP face stand alone.
 SOURCES = ["src/base/*.c", "src/env/*.c", "src/store/*.c", "src/secret/*.c", "src/guard/*.c", "src/audit/*.c", "src/ledger/*.c", "src/fingerprint/*.c",
-           "src/destination/*.c", "src/policy/*.c", "src/access/*.c", "src/http/parse.c", "src/http/chunks.c"]
+           "src/destination/*.c", "src/receive/*.c", "src/policy/*.c", "src/access/*.c", "src/http/parse.c", "src/http/chunks.c"]
 
 # Per target: the longest input worth trying, folders of public suites to start from, a public dictionary (used unless TARGET.dict exists).
 HTTP_DICTIONARY = "protocol/fuzz-dicts/projects_nginx_fuzz_http_request_fuzzer.dict"
@@ -46,6 +46,7 @@ TARGETS = {
     "percent": (512, ["protocol/naughty-strings"], None),
     "policy": (4096, [], None),
     "rebuild": (2048, JSON_SUITES, JSON_DICTIONARY),
+    "receive": (8192, [], JSON_DICTIONARY),
     "token": (256, [], None),
     "url": (2100, [], None),
     "when": (64, [], None),
@@ -73,8 +74,9 @@ def generate(build):
     arguments = [f"openapi={ROOT / 'src/api/openapi.json'}"]
     for name in re.findall(r"'([^']+)'", re.search(r"migrations = \[([^\]]*)\]", text).group(1)):
         arguments += [f"migrations_{kind}={ROOT / 'migrations' / kind / name}" for kind in ("sqlite", "postgres")]
-    for name in re.findall(r"'([^']+)'", re.search(r"providers = \[([^\]]*)\]", text).group(1)):
-        arguments.append(f"providers={ROOT / 'providers' / name}.yaml")
+    for group in ("providers", "sources"):
+        for name in re.findall(r"'([^']+)'", re.search(rf"\n{group} = \[([^\]]*)\]", text).group(1)):
+            arguments.append(f"{group}={ROOT / group / name}.yaml")
     run([sys.executable, ROOT / "tools/embed.py", new / "embedded.c", new / "embedded.h", *arguments])
     for path in new.iterdir():
         old = out / path.name
