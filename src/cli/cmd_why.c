@@ -74,6 +74,8 @@ static void print_next(const struct json *intent)
 
 int why_run(struct cli *cli)
 {
+    if (bytes_starts(bytes_of(cli->arguments[0]), BYTES("evt_")) && cli_text(cli, "--workflow") == NULL)
+        return inbox_why_run(cli);
     struct json intent;
     int code = lookup_intent(cli, &intent);
     if (code != CLI_OK)

@@ -10,7 +10,8 @@ extern const struct cli_option audit_verify_options[], claim_options[], confirm_
     fail_options[], help_options[], intents_options[], key_options_table[], release_options[], sent_options[], show_options[],
     quarantine_lift_options[], run_options[], token_create_options[], why_options[], effects_add_options[], effects_ls_options[],
     effects_note_options[], effects_resolve_options[], exceptions_assign_options[], exceptions_ls_options[],
-    exceptions_resolve_options[], trigger_options[];
+    exceptions_resolve_options[], inbox_limit_options[], inbox_ls_options[], inbox_mute_options[],
+    inbox_note_options[], inbox_replay_options[], inbox_show_options[], trigger_options[];
 extern const char *const completion_shells[];
 
 int audit_verify_run(struct cli *cli);
@@ -30,6 +31,15 @@ int exceptions_show_run(struct cli *cli);
 int extend_run(struct cli *cli);
 int fail_run(struct cli *cli);
 int help_run(struct cli *cli);
+int inbox_limit_run(struct cli *cli);
+int inbox_ls_run(struct cli *cli);
+int inbox_mute_run(struct cli *cli);
+int inbox_release_run(struct cli *cli);
+int inbox_replay_run(struct cli *cli);
+int inbox_show_run(struct cli *cli);
+int inbox_suppress_run(struct cli *cli);
+int inbox_unmute_run(struct cli *cli);
+int inbox_why_run(struct cli *cli);
 int intents_run(struct cli *cli);
 int key_run(struct cli *cli);
 int policy_apply_run(struct cli *cli);
@@ -45,6 +55,7 @@ int secret_set_run(struct cli *cli);
 int sent_run(struct cli *cli);
 int serve_run(struct cli *cli);
 int show_run(struct cli *cli);
+int sources_ls_run(struct cli *cli);
 int status_run(struct cli *cli);
 int quarantine_lift_run(struct cli *cli);
 int token_create_run(struct cli *cli);
