@@ -28,7 +28,7 @@ class Inbox:
         self.client = house.client(self.daemon)
 
     def send(self, text, email="jon@acme.io", source="form", **fields):
-        answer = self.client.post(f"/in/{source}", {"email": email, "message": text, **fields})
+        answer = self.client.post(f"/in/{source}", {"email": email, "message": text, **fields}, headers={"Content-Type": "application/json"})
         assert answer.status == 200, answer
         (event,) = answer.json["events"]
         return until(lambda: self.decided(event), "a verdict")
