@@ -39,6 +39,17 @@ void health_live(struct call *call)
     call_reply(call, 200);
 }
 
+/* What came in and is not decided yet. It is safe where it is; somebody should know when it piles up. */
+static void write_events(struct json_out *out, const struct flow *flow)
+{
+    bool failing;
+    int64_t waiting = flow_waiting(flow, &failing);
+    json_name(out, "events_waiting");
+    json_i64(out, waiting);
+    json_name(out, "events_failing");
+    json_bool(out, failing);
+}
+
 void health_ready(struct call *call)
 {
     static const char *const intakes[] = {"open", "finishing", "closed"};
@@ -83,6 +94,7 @@ void health_ready(struct call *call)
     json_cstr(&out, policy_mode_names[api->policy->defaults.mode]);
     json_name(&out, "intents_waiting");
     json_i64(&out, engine_counts(api->engine)->waiting);
+    write_events(&out, api->flow);
     json_name(&out, "uptime_seconds");
     json_i64(&out, (env->boot_us(env) - api->started_us) / WHEN_SECOND);
     json_close(&out, '}');

@@ -2,8 +2,6 @@
 #include "api/api.h"
 #include "base/version.h"
 
-#define EVENTS_COUNTED_MAX 10000
-
 static void describe(struct buf *out, const char *name, const char *type, const char *help)
 {
     buf_printf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
@@ -158,7 +156,7 @@ static enum status read_stored(struct store *store, struct engine_read *read, st
     struct q_outbox_depth depth = {figures->now_us};
     struct q_exception_count count = {figures->now_us};
     TRY(store_run(store, &OUTBOX_DEPTH, &depth, 1, take_depth, figures, NULL, why));
-    struct q_event_waiting_count waiting = {EVENTS_COUNTED_MAX};
+    struct q_event_waiting_count waiting = {FLOW_WAITING_MAX};
     TRY(store_run(store, &EXCEPTION_COUNT, &count, 1, take_exceptions, figures, NULL, why));
     return store_run(store, &EVENT_WAITING_COUNT, &waiting, 1, take_waiting, figures, NULL, why);
 }
