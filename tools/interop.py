@@ -37,7 +37,7 @@ def install(place):
     try:
         for name in FILES:
             shutil.copy(HOME / name, scratch)
-        print('interop: npm ci (stripe, openai, slack, hubspot)', flush=True)
+        print('interop: npm ci (stripe, openai, anthropic, ai, slack, hubspot)', flush=True)
         done = subprocess.run(['npm', 'ci', '--no-progress'], cwd=scratch, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=SECONDS_MAX)
         if done.returncode != 0:
             print(done.stdout[-4000:], flush=True)

@@ -162,6 +162,7 @@ def main():
         counts.append(run_processes(env, args.patterns, sanitized))
     if every or args.sdk:
         counts.append(run_pytest('sdk/python/tests', env, args.patterns))
+        counts.append(run_pytest('sdk/c/tests', env, args.patterns))
         counts.append(run_node(env, args.patterns, sanitized))
     passed, failed, skipped = (sum(column) for column in zip(*counts))
     print(f'{passed} passed, {failed} failed, {skipped} skipped', flush=True)

@@ -12,9 +12,10 @@ FUNCTION_LINES_MAX = 70
 LAYERS = [
     ['base'], ['env'], ['store'],
     ['secret', 'guard'], ['fingerprint'], ['destination', 'receive'], ['policy'],
-    ['audit'], ['ledger', 'access'], ['exceptions'], ['engine'],
+    ['audit'], ['ledger', 'access'], ['exceptions', 'runs'], ['engine'],
     ['act', 'direct'], ['decide', 'stage', 'threads'], ['flow'],
     ['http'],
+    ['smtp'],
     ['api'],
     ['cli'],
     ['run'],

@@ -38,9 +38,9 @@ CREATE INDEX event_until ON event (until) WHERE until > 0;
 CREATE INDEX event_waiting ON event (id) WHERE verdict = 0;
 CREATE INDEX event_source ON event (space, source, id);
 CREATE INDEX event_delivery ON event (delivery);
+CREATE INDEX event_thread ON event (thread, id) WHERE thread > 0;
 CREATE INDEX event_first ON event (first, id) WHERE first > 0;
 CREATE INDEX event_held ON event (space, id) WHERE verdict = 3;
-CREATE INDEX event_thread ON event (thread, id) WHERE thread > 0;
 
 -- What a person did about an event. was is its verdict before; intent forwards it, 0 when nothing does.
 CREATE TABLE event_act (
@@ -94,6 +94,13 @@ CREATE TABLE thread (
 CREATE TABLE thread_mark (
     h BYTEA PRIMARY KEY,
     thread BIGINT NOT NULL
+);
+
+-- Who takes part in it: hashes of identities.
+CREATE TABLE thread_person (
+    h BYTEA NOT NULL,
+    thread BIGINT NOT NULL,
+    PRIMARY KEY (h, thread)
 );
 
 CREATE INDEX intent_thread ON intent (space, thread, id) WHERE thread IS NOT NULL;

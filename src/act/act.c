@@ -168,6 +168,7 @@ static void take_call(struct act *act, struct act_call *call)
     job->lease_us = call->lease_us;
     job->begun_us = call->claimed_us;
     job->caller = call;
+    job->memo = call->memo;
     if (call->intent != 0)
         job_note(job);
     act_ready(place, job);

@@ -12,6 +12,7 @@
 #define JOB_ARENA_MAX (256u << 20)
 #define READY_MAX 512 /* of one destination and priority: looked up ahead */
 #define PLACES_MAX 1024
+#define PIECES_MAX 50000 /* of an answer whose borders are kept; what comes behind is one piece */
 
 enum job_stage {
     JOB_READY,  /* in its place's queue */
@@ -40,6 +41,9 @@ struct job {
     enum job_stage stage;
     bool asking;  /* the call is a question */
     bool give_up; /* taken only to be declared unknown */
+    bool memo;    /* a model call */
+    struct memo_answer tokens;
+    struct buf pieces; /* of a model call: how long each piece of the answer was, as uint32_t */
     struct arena arena;
     struct policy *policy;
     int64_t policy_version;

@@ -13,14 +13,20 @@
 #include "flow/flow.h"
 #include "ledger/naming.h"
 #include "http/server.h"
+#include "ledger/naming.h"
 #include "policy/policy.h"
 #include "secret/secret.h"
+#include "threads/answer.h"
 
 #define API_PARAMS_MAX 2
 #define API_LIST_MAX 200
 #define API_LIST_DEFAULT 50
 
 struct call;
+struct llm;
+struct llm_figures;
+struct row_run;
+struct tally;
 
 /* What the face needs to know; owned by the loop thread. */
 struct api {
@@ -38,6 +44,8 @@ struct api {
     atomic_bool stopping;
     bool refreshing;             /* a look for newer policy, tokens and secrets is under way */
     _Atomic uint64_t replies[6]; /* by hundreds of the status */
+    struct llm *llm;             /* model calls: see llm.h */
+    struct tally *tally;         /* what they came to and is not yet written; NULL for nothing */
 };
 
 struct route {
@@ -69,6 +77,7 @@ struct call {
 
 /* The server's callbacks. */
 void api_handle(struct http_request *request, void *api);
+size_t api_body_size(const struct http_head *head, void *api); /* more than usual at /in/… and /llm/… */
 void api_refuse(int status, const char *why, struct buf *out, void *api);
 
 /* The rules from now on, for this face, the engine and the delivery. Takes the policy over. */
@@ -76,6 +85,16 @@ void api_take_policy(struct api *api, struct policy *policy, int64_t version);
 
 /* Reads policy, tokens and secrets anew when they may have changed elsewhere; called every second. */
 void api_refresh(void *api);
+
+/* Model calls: what they need beside the rest of the face, and their work of every second. */
+CHECKED enum status llm_open(struct llm **ret_llm, struct why *why);
+void llm_close(struct llm *llm);
+void llm_tick(void *api);
+void llm_each(const struct llm *llm, void (*each)(void *ctx, const struct llm_figures *figures), void *ctx);
+
+/* Counts a model call of a run; what was counted is written soon, or now. */
+void runs_count(struct api *api, const struct row_run *row);
+void runs_flush(struct api *api);
 
 /* ---- for handlers: call.c ---- */
 
@@ -132,6 +151,19 @@ void problem_bare(int status, const char *why, struct buf *out);
 /* Fills in who, which key, what it stands for, and the workflow's rules; false when the problem was sent. */
 bool claims_name(struct call *call, const struct claim_naming *naming, struct ledger_command *ret);
 
+/* An answer in a conversation: what is said beside thread and action. */
+struct answer_order {
+    struct answer_naming answer;
+    struct claim_naming *naming; /* its workflow, thread and key are filled in */
+    bool named;                  /* by thread and action */
+    struct bytes field;
+    void *state; /* the handler's, while it is looked up */
+    void (*then)(struct call *call);
+};
+
+/* Finds out which key an answer has, and goes on with `then`; with anything else it goes on at once. Sends the problem otherwise. */
+void answers_name(struct call *call, struct answer_order *order, void (*then)(struct call *call));
+
 /* `Prefer: wait=n`, in milliseconds; 0 without. */
 int64_t claims_preferred_wait_ms(struct call *call);
 
@@ -165,6 +197,9 @@ void exceptions_assign(struct call *call);
 void exceptions_resolve(struct call *call);
 void forward_call(struct call *call);
 void in_receive(struct call *call);
+void llm_forward(struct call *call);
+void runs_list(struct call *call);
+void runs_show(struct call *call);
 void intents_list(struct call *call);
 void intents_show(struct call *call);
 void decisions_list(struct call *call);
@@ -174,6 +209,8 @@ void secrets_list(struct call *call);
 void secrets_put(struct call *call);
 void secrets_remove(struct call *call);
 void secrets_rewrap(struct call *call);
+void threads_list(struct call *call);
+void threads_show(struct call *call);
 void sources_list(struct call *call);
 void sources_mute(struct call *call);
 void sources_unmute(struct call *call);

@@ -5,6 +5,7 @@
 #include "base/percent.h"
 
 #define OUT_SIZE_MAX (64u << 20)
+#define LLM_BODY_SIZE_MAX ((size_t)16 << 20) /* pictures are sent to models */
 
 /* ---- answering ---- */
 
@@ -284,20 +285,32 @@ static bool authorize_open(struct call *call)
     return true;
 }
 
+/* The text of the token; BYTES_NONE for none. On the way to a destination, Authorization may be meant for that one. */
+static struct bytes token_text(const struct http_head *head)
+{
+    struct bytes header = http_header(head, "authorization"), own = http_header(head, "semel-token"),
+                 key = http_header(head, "x-api-key");
+    if (own.at != NULL)
+        return own;
+    if (header.len > 7 && bytes_eq_nocase((struct bytes){header.at, 7}, BYTES("Bearer ")))
+        return bytes_trim(bytes_from(header, 7));
+    return bytes_starts(key, BYTES("sml_")) ? key : BYTES_NONE; /* where a client knows no other place */
+}
+
+/* NULL when it is none that is known. */
+static const struct row_token *find_token(const struct api *api, struct bytes text)
+{
+    struct env *env = engine_env(api->engine);
+    return text.at != NULL ? access_check(api->access, engine_pepper(api->engine), text, env->wall_us(env)) : NULL;
+}
+
 static bool authorize_token(struct call *call)
 {
-    /* On the way to a destination, Authorization may be meant for that one. */
-    struct bytes header = http_header(&call->request->head, "authorization"),
-                 own = http_header(&call->request->head, "semel-token");
-    bool bearer = own.at != NULL || (header.len > 7 && bytes_eq_nocase((struct bytes){header.at, 7}, BYTES("Bearer ")));
-    const struct row_token *token = NULL;
-    if (bearer)
-        token = access_check(call->api->access, engine_pepper(call->api->engine),
-                             own.at != NULL ? own : bytes_trim(bytes_from(header, 7)),
-                             engine_env(call->api->engine)->wall_us(engine_env(call->api->engine)));
+    struct bytes text = token_text(&call->request->head);
+    const struct row_token *token = find_token(call->api, text);
     if (token == NULL) {
         problem(call, "unauthorized",
-                bearer ? "The token is not known here, has expired or was revoked." : "This needs a token.");
+                text.at != NULL ? "The token is not known here, has expired or was revoked." : "This needs a token.");
         return false;
     }
     /* The snapshot may be replaced while the engine works for this call. */
@@ -324,6 +337,18 @@ static bool authorize(struct call *call)
 }
 
 /* ---- the door ---- */
+
+size_t api_body_size(const struct http_head *head, void *user)
+{
+    const struct api *api = user;
+    struct bytes in = BYTES("/in/");
+    if (bytes_starts(head->path, in)) {
+        const struct source *source = policy_source(api->policy, bytes_from(head->path, in.len));
+        return source != NULL ? (size_t)source->body_max : 0;
+    }
+    bool known = api->open || find_token(api, token_text(head)) != NULL;
+    return known && bytes_starts(head->path, BYTES("/llm/")) ? LLM_BODY_SIZE_MAX : 0;
+}
 
 static void refuse_route(struct call *call, struct buf *allow)
 {

@@ -11,6 +11,7 @@
 
 struct claim_body {
     struct claim_naming naming;
+    struct answer_order answer;
     int64_t lease_ms, wait_ms;
     int on_unknown;
     bool two_phase;
@@ -20,7 +21,7 @@ struct claim_body {
 enum { ON_UNKNOWN_UNSAID = -1 };
 
 static const struct json_field claim_fields[] = {
-    {"workflow", JSON_FIELD_TEXT, offsetof(struct claim_body, naming.workflow), true, 1, 128, NULL},
+    {"workflow", JSON_FIELD_TEXT, offsetof(struct claim_body, naming.workflow), false, 1, 128, NULL},
     {"key", JSON_FIELD_TEXT, offsetof(struct claim_body, naming.key), false, 1, KEY_SIZE_MAX, NULL},
     {"input", JSON_FIELD_VALUE, offsetof(struct claim_body, naming.input), false, 0, 0, NULL},
     {"lease_ms", JSON_FIELD_INT, offsetof(struct claim_body, lease_ms), false, 10, LEASE_MS_MAX, NULL},
@@ -28,6 +29,9 @@ static const struct json_field claim_fields[] = {
     {"keep", JSON_FIELD_TEXT, offsetof(struct claim_body, naming.keep), false, 2, 16, NULL},
     {"thread", JSON_FIELD_TEXT, offsetof(struct claim_body, naming.thread), false, 1, 256, NULL},
     {"action", JSON_FIELD_TEXT, offsetof(struct claim_body, naming.action), false, 1, 128, NULL},
+    {"event", JSON_FIELD_TEXT, offsetof(struct claim_body, answer.answer.event), false, 1, 64, NULL},
+    {"epoch", JSON_FIELD_INT, offsetof(struct claim_body, answer.answer.epoch), false, 0, INT64_MAX, NULL},
+    {"question", JSON_FIELD_TEXT, offsetof(struct claim_body, answer.answer.question), false, 1, 256, NULL},
     {"run", JSON_FIELD_TEXT, offsetof(struct claim_body, naming.run), false, 1, 256, NULL},
     {"two_phase", JSON_FIELD_BOOL, offsetof(struct claim_body, two_phase), false, 0, 0, NULL},
     {"on_unknown", JSON_FIELD_ENUM, offsetof(struct claim_body, on_unknown), false, 0, 0, on_unknown_names},
@@ -76,16 +80,25 @@ static void write_refused(struct call *call, struct json_out *out)
     json_time(out, call->command.answer.settled_us);
 }
 
+/* The intent, or the other one that it has to wait for. */
+static void write_intent_or_other(struct call *call, struct json_out *out)
+{
+    bool other = call->command.answer.other;
+    call_write_id(out, "intent", "int", other ? 0 : call->command.answer.intent);
+    if (other)
+        call_write_id(out, "waits_for", "int", call->command.answer.intent);
+}
+
 static void write_unknown(struct call *call, struct json_out *out)
 {
-    write_intent(call, out);
+    write_intent_or_other(call, out);
     json_name(out, "fence");
     json_i64(out, call->command.answer.fence);
 }
 
 static void write_wait(struct call *call, struct json_out *out)
 {
-    write_intent(call, out);
+    write_intent_or_other(call, out);
     json_name(out, "retry_after_ms");
     json_i64(out, *(int64_t *)call->state);
 }
@@ -165,8 +178,23 @@ static void answer_in_progress(struct call *call)
     call_headerf(call, "Retry-After", "%lld", (long long)((after_ms + 999) / 1000));
     call_headerf(call, "retry-after-ms", "%lld", (long long)after_ms);
     call->state = &after_ms;
-    problem_with(call, "in_progress", write_wait, "Another caller holds it; its lease ends in %lld ms at the latest.",
-                 (long long)left_ms);
+    if (call->command.answer.other)
+        problem_with(call, "in_progress", write_wait, "The answer to another question of this conversation is not settled yet.");
+    else if (call->command.answer.state == STATE_PENDING)
+        problem_with(call, "in_progress", write_wait, "It is queued: semel will deliver it.");
+    else
+        problem_with(call, "in_progress", write_wait, "Another caller holds it; its lease ends in %lld ms at the latest.",
+                     (long long)left_ms);
+}
+
+static void answer_unknown(struct call *call)
+{
+    if (call->command.answer.other)
+        problem_with(call, "outcome_unknown", write_unknown,
+                     "Nobody can tell whether another question of this conversation was answered. Answers wait until a person has "
+                     "said so (semel exceptions resolve); with on_unknown: skip for the workflow answers they do not.");
+    else
+        problem_with(call, "outcome_unknown", write_unknown, "The last holder stopped after it may have acted.");
 }
 
 void claims_answer(struct call *call)
@@ -187,7 +215,7 @@ void claims_answer(struct call *call)
         answer_in_progress(call);
         return;
     case VERDICT_OUTCOME_UNKNOWN:
-        problem_with(call, "outcome_unknown", write_unknown, "The last holder stopped after it may have acted.");
+        answer_unknown(call);
         return;
     case VERDICT_KEY_REUSED:
         problem_with(call, "key_reused", write_reused, "It was claimed before with another input (%zu field%s differ%s).",
@@ -245,23 +273,39 @@ static bool take_nonce(struct call *call, struct bytes nonce, struct ledger_comm
     return true;
 }
 
-void claims_create(struct call *call)
+static void claim_named(struct call *call)
 {
-    struct claim_body body = {.lease_ms = -1, .wait_ms = -1, .on_unknown = ON_UNKNOWN_UNSAID};
+    const struct claim_body *body = call->state;
     struct ledger_command *claim = &call->command.ledger;
-    if (!call_body(call, claim_fields, sizeof claim_fields / sizeof *claim_fields, &body) ||
-        !claims_name(call, &body.naming, claim))
+    if (body->naming.workflow.at == NULL) {
+        problem_field(call, BYTES("workflow"), "\"workflow\" is missing; send a string of 1 to 128 characters.");
+        return;
+    }
+    if (!claims_name(call, &body->naming, claim))
         return;
     claim->op = OP_CLAIM;
-    if (body.lease_ms >= 0)
-        claim->lease_us = body.lease_ms * WHEN_MS;
-    if (body.on_unknown != ON_UNKNOWN_UNSAID)
-        claim->on_unknown = (enum on_unknown)body.on_unknown;
-    claim->two_phase = claim->two_phase || body.two_phase;
-    if (!take_nonce(call, body.nonce, claim))
+    claim->in_turn = body->answer.named;
+    if (body->lease_ms >= 0)
+        claim->lease_us = body->lease_ms * WHEN_MS;
+    if (body->on_unknown != ON_UNKNOWN_UNSAID)
+        claim->on_unknown = (enum on_unknown)body->on_unknown;
+    claim->two_phase = claim->two_phase || body->two_phase;
+    if (!take_nonce(call, body->nonce, claim))
         return;
-    call->command.wait_us = (body.wait_ms >= 0 ? body.wait_ms : claims_preferred_wait_ms(call)) * WHEN_MS;
+    call->command.wait_us = (body->wait_ms >= 0 ? body->wait_ms : claims_preferred_wait_ms(call)) * WHEN_MS;
     call_submit(call, claims_answer);
+}
+
+void claims_create(struct call *call)
+{
+    struct claim_body *body = arena_zalloc(call->request->arena, 1, sizeof *body);
+    ASSERT(body != NULL);
+    body->lease_ms = body->wait_ms = -1;
+    body->on_unknown = ON_UNKNOWN_UNSAID;
+    body->answer = (struct answer_order){.answer.epoch = EPOCH_UNSAID, .naming = &body->naming};
+    call->state = body;
+    if (call_body(call, claim_fields, sizeof claim_fields / sizeof *claim_fields, body))
+        answers_name(call, &body->answer, claim_named);
 }
 
 /* ---- what a holder says ---- */
@@ -301,6 +345,11 @@ static void answer_done(struct call *call)
     json_i64(&out, answer->fence);
     json_name(&out, "lease_until");
     json_time(&out, answer->lease_until_us);
+    json_name(&out, "lease_ms");
+    if (answer->lease_left_us > 0)
+        json_i64(&out, answer->lease_left_us / WHEN_MS);
+    else
+        json_null(&out);
     json_name(&out, "settled_at");
     json_time(&out, answer->settled_us);
     write_shadow(answer, &out);

@@ -11,6 +11,7 @@ struct effect_body {
     struct effect_contents contents;
     int64_t delay_ms, deadline_ms;
     int priority;
+    struct answer_order answer;
 };
 
 static const struct json_field effect_fields[] = {
@@ -30,10 +31,14 @@ static const struct json_field effect_fields[] = {
     {"run", JSON_FIELD_TEXT, offsetof(struct effect_body, run), false, 1, 256, NULL},
     {"thread", JSON_FIELD_TEXT, offsetof(struct effect_body, thread), false, 1, 256, NULL},
     {"action", JSON_FIELD_TEXT, offsetof(struct effect_body, action), false, 1, 128, NULL},
+    {"event", JSON_FIELD_TEXT, offsetof(struct effect_body, answer.answer.event), false, 1, 64, NULL},
+    {"epoch", JSON_FIELD_INT, offsetof(struct effect_body, answer.answer.epoch), false, 0, INT64_MAX, NULL},
+    {"question", JSON_FIELD_TEXT, offsetof(struct effect_body, answer.answer.question), false, 1, 256, NULL},
 };
 
 struct effect_state {
     struct effect_body body;
+    struct claim_naming naming;
     const struct destination *destination;
     struct effect_order order;
     struct bytes key;
@@ -121,7 +126,7 @@ static void answer_submit(struct call *call)
     if (answer->verdict == VERDICT_PROCEED) {
         act_wake(call->api->act);
         answer_effect(call, 202);
-    } else if (answer->verdict == VERDICT_IN_PROGRESS || answer->verdict == VERDICT_REPLAY) {
+    } else if ((answer->verdict == VERDICT_IN_PROGRESS && !answer->other) || answer->verdict == VERDICT_REPLAY) {
         answer_effect(call, 200);
     } else {
         claims_answer(call);
@@ -193,43 +198,60 @@ static void fill_row(struct call *call, struct effect_state *state, int64_t due_
     row->owner = destination->owner.len > 0 ? arena_dup(arena, destination->owner) : BYTES_NONE;
 }
 
-void effects_create(struct call *call)
+/* An answer is one answer however it is worded, so what it says is not compared; whoever wants that gives an input. */
+static const struct json *choose_input(const struct effect_state *state)
 {
-    struct effect_state *state = arena_zalloc(call->request->arena, 1, sizeof *state);
-    ASSERT(state != NULL);
+    const struct effect_contents *given = &state->body.contents;
+    if (state->body.input != NULL || state->body.answer.named)
+        return state->body.input;
+    return given->request != NULL ? given->request : given->payload != NULL ? given->payload : given->mail;
+}
+
+static void create_named(struct call *call)
+{
+    struct effect_state *state = call->state;
     struct effect_body *body = &state->body;
     struct ledger_command *submitted = &call->command.ledger;
     struct effect_request request = {0};
     int64_t due_us;
-    body->priority = PRIORITY_NORMAL;
-    call->state = state;
-    if (!call_body(call, effect_fields, sizeof effect_fields / sizeof *effect_fields, body))
-        return;
     state->destination = policy_destination(call->api->policy, body->destination);
     if (state->destination == NULL) {
         problem_field(call, BYTES("destination"), "There is no destination \"%.*s\" in the policy; add it under destinations:.",
                       BYTES_ARG(body->destination));
         return;
     }
-    const struct effect_contents *given = &body->contents;
-    const struct json *contents = given->request != NULL ? given->request : given->payload != NULL ? given->payload : given->mail;
-    struct claim_naming naming = {
-        .workflow = body->workflow.at != NULL ? body->workflow : body->destination,
-        .key = body->key,
-        .keep = body->keep,
-        .run = body->run,
-        .thread = body->thread,
-        .action = body->action,
-        .input = body->input != NULL ? body->input : contents,
-    };
-    if (!effect_request_make(call, given, state->destination, &request) || !choose_due(call, body, &due_us) ||
-        !claims_name(call, &naming, submitted))
+    state->naming.input = choose_input(state);
+    if (state->naming.workflow.at == NULL)
+        state->naming.workflow = body->destination;
+    if (!effect_request_make(call, &body->contents, state->destination, &request) || !choose_due(call, body, &due_us) ||
+        !claims_name(call, &state->naming, submitted))
         return;
     submitted->op = OP_SUBMIT;
+    submitted->in_turn = body->answer.named;
+    call->command.wait_us = claims_preferred_wait_ms(call) * WHEN_MS; /* for its turn */
     state->key = submitted->key;
     if (!fill_order(call, state, &request))
         return;
     fill_row(call, state, due_us);
     submitted->evidence = outbox_evidence(&state->order, call->request->arena);
     submit(call);
+}
+
+void effects_create(struct call *call)
+{
+    struct effect_state *state = arena_zalloc(call->request->arena, 1, sizeof *state);
+    ASSERT(state != NULL);
+    struct effect_body *body = &state->body;
+    body->priority = PRIORITY_NORMAL;
+    body->answer = (struct answer_order){.answer.epoch = EPOCH_UNSAID, .naming = &state->naming};
+    call->state = state;
+    if (!call_body(call, effect_fields, sizeof effect_fields / sizeof *effect_fields, body))
+        return;
+    state->naming = (struct claim_naming){.workflow = body->workflow,
+                                          .key = body->key,
+                                          .keep = body->keep,
+                                          .run = body->run,
+                                          .thread = body->thread,
+                                          .action = body->action};
+    answers_name(call, &body->answer, create_named);
 }

@@ -1,5 +1,5 @@
 /* metrics: figures in the Prometheus text format. What is in the database is asked for; when it does not answer, the rest is still told. */
-#include "api/api.h"
+#include "api/llm.h"
 #include "base/version.h"
 
 static void describe(struct buf *out, const char *name, const char *type, const char *help)
@@ -107,6 +107,34 @@ static void write_events(struct buf *out, struct flow *flow)
     flow_each_source(flow, write_refused, out);
 }
 
+/* ---- model calls ---- */
+
+static void write_llm_results(void *ctx, const struct llm_figures *figures)
+{
+    const struct {
+        const char *result;
+        uint64_t count;
+    } results[] = {{"hit", figures->hits}, {"miss", figures->misses}, {"failed", figures->failures}, {"passed", figures->passed}};
+    for (size_t i = 0; i < sizeof results / sizeof *results; i++)
+        buf_printf(ctx, "semel_llm_cache_total{provider=\"%s\",result=\"%s\"} %llu\n", figures->provider, results[i].result,
+                   (unsigned long long)results[i].count);
+}
+
+static void write_llm_saved(void *ctx, const struct llm_figures *figures)
+{
+    buf_printf(ctx, "semel_llm_saved_tokens_total{provider=\"%s\"} %llu\n", figures->provider,
+               (unsigned long long)figures->saved_tokens);
+}
+
+static void write_llm(struct buf *out, const struct llm *llm)
+{
+    describe(out, "semel_llm_cache_total", "counter",
+             "Model calls: answered from memory (hit), made (miss), failed; and other calls to the same provider (passed).");
+    llm_each(llm, write_llm_results, out);
+    describe(out, "semel_llm_saved_tokens_total", "counter", "Tokens of the answers that came from memory.");
+    llm_each(llm, write_llm_saved, out);
+}
+
 /* ---- what is in the database ---- */
 
 struct stored_figures {
@@ -192,6 +220,7 @@ static void finish(struct call *call)
     write_engine(out, engine_counts(api->engine));
     write_effects(out, api->act);
     write_events(out, api->flow);
+    write_llm(out, api->llm);
     if (call->read.status == OK)
         write_stored(out, figures);
     write_http(out, api);

@@ -6,6 +6,7 @@ const char *const resolution_names[] = {"happened", "did_not", "retry", "drop", 
 
 struct resolve_state {
     struct resolve_order order;
+    struct bytes space;
     struct row_intent intent;
     struct row_effect effect;
     bool found, is_effect;
@@ -27,7 +28,8 @@ static enum status take_effect(void *ctx, const void *row, struct why *why)
 {
     (void)why;
     struct resolve_state *state = ctx;
-    state->effect = *(const struct row_effect *)row;
+    state->effect = *(const struct row_effect *)row; /* here too, and its space */
+    state->effect.space = state->space;
     state->is_effect = true;
     return OK;
 }
@@ -54,21 +56,10 @@ static enum status close_cards(struct store *store, struct ledger *ledger, const
     return OK;
 }
 
-static enum status write_again(struct store *store, struct ledger *ledger, const struct call *call, struct why *why)
+static enum status write_finished(struct store *store, struct ledger *ledger, const struct resolve_state *state, struct why *why)
 {
-    const struct resolve_state *state = call->state;
-    int64_t left_us = state->effect.deadline != 0 ? state->effect.deadline - state->effect.created : 0;
-    struct q_outbox_again again = {state->order.intent, STEP_DELIVER, ledger->now.wall_us,
-                                   left_us != 0 ? ledger->now.wall_us + left_us : 0};
-    return store_run(store, &OUTBOX_AGAIN, &again, 1, NULL, NULL, NULL, why);
-}
-
-static enum status write_finished(struct store *store, const struct resolve_state *state, struct why *why)
-{
-    struct q_outbox_ended ended = {state->order.intent,  STEP_FINISHED,
-                                   OUTBOX_NEVER,         0,
-                                   state->effect.status, state->order.cancel ? BYTES("cancelled") : BYTES("a person decided")};
-    return store_run(store, &OUTBOX_ENDED, &ended, 1, NULL, NULL, NULL, why);
+    return outbox_finish(store, ledger, &state->effect, state->order.cancel ? BYTES("cancelled") : BYTES("a person decided"),
+                         why);
 }
 
 static enum status also_resolved(struct store *store, struct ledger *ledger, struct engine_command *command, struct why *why)
@@ -79,8 +70,8 @@ static enum status also_resolved(struct store *store, struct ledger *ledger, str
     if (!state->is_effect)
         return OK;
     if (command->answer.state == STATE_PENDING)
-        return write_again(store, ledger, call, why);
-    return write_finished(store, state, why);
+        return outbox_again(store, ledger, &state->effect, why);
+    return write_finished(store, ledger, state, why);
 }
 
 static struct bytes make_evidence(struct call *call)
@@ -108,10 +99,6 @@ static enum status write_decision(struct store *store, struct ledger *ledger, st
     const struct call *call = command->user;
     const struct resolve_state *state = call->state;
     TRY(close_cards(store, ledger, call, why));
-    if (state->order.resolution == RESOLVE_RETRY)
-        TRY(write_again(store, ledger, call, why));
-    else if (state->is_effect)
-        TRY(write_finished(store, state, why));
     struct row_decision *row = audit_add(ledger->audit);
     if (row == NULL)
         return why_set(why, FULL, "no memory for a decision");
@@ -122,7 +109,9 @@ static enum status write_decision(struct store *store, struct ledger *ledger, st
     row->policy = call->api->policy_version;
     row->actor = call->actor;
     row->detail = command->ledger.evidence;
-    return OK;
+    if (state->order.resolution == RESOLVE_RETRY)
+        return outbox_again(store, ledger, &state->effect, why);
+    return state->is_effect ? write_finished(store, ledger, state, why) : OK;
 }
 
 /* ---- the answers ---- */
@@ -270,6 +259,7 @@ void resolve_intent(struct call *call, const struct resolve_order *order)
     struct resolve_state *state = arena_zalloc(call->request->arena, 1, sizeof *state);
     ASSERT(state != NULL);
     state->order = *order;
+    state->space = call->space;
     call->state = state;
     call_submit_read(call, read_subject, decide);
 }

@@ -104,6 +104,12 @@ const struct cli_command cli_commands[] = {
     {"policy show", "Print the daemon's policy.", {{0}}, NULL, ALL_SHARED, NULL, policy_show_run},
     {"quarantine lift", "Go on after a fail-over that may have lost decisions.", {{0}}, quarantine_lift_options, ALL_SHARED,
      "Look first at what is held: semel intents --state unknown", quarantine_lift_run},
+    {"receive mail", "Hand e-mails over to a source, each once.", {{"-", CLI_TEXT, "One mail from stdin, which is also the default.", NULL, true}},
+     receive_mail_options, ALL_SHARED,
+     "Repeating it does no harm: a mail is recognised. Mails that are not taken are named, and the exit code is 65 when they are refused.\n"
+     "From stdin, whatever is no fault of the mail is exit 75, so that a mail server keeps it and tries again.\n\n"
+     "  |\"/usr/bin/semel receive mail --source leads\"           in a .forward file\n"
+     "  semel receive mail --source leads --mbox ~/old-leads.mbox", receive_mail_run},
     {"release", "Give a claim back untouched: nothing was done.", {INTENT_ARGUMENT}, release_options, ALL_SHARED, NULL, release_run},
     {"run", "Run a command once for its key; a duplicate gets its output and exit code.",
      {{"CMD [ARG...]", CLI_REST, "The command and its arguments.", NULL, false}}, run_options, CLI_CALLS_URL,
@@ -111,6 +117,10 @@ const struct cli_command cli_commands[] = {
      "could not be started. It finds SEMEL_KEY, SEMEL_ATTEMPT, SEMEL_INTENT and SEMEL_DOWNSTREAM_KEY in its environment.\n\n"
      "  semel run --key 'digest:{day}' -- ./send-digest.sh\n"
      "  semel run --key \"import:$(date +%F)\" --on-running skip --keep 7d -- ./import.sh --all", run_run},
+    {"runs ls", "List the runs with model calls, newest first: how many were made and how many came from memory.", {{0}}, runs_ls_options, ALL_SHARED, NULL,
+     runs_ls_run},
+    {"runs show", "Show the model calls of a run, by provider and model.", {{"RUN", CLI_TEXT, "The run's name, as in Semel-Run.", NULL, false}}, NULL, ALL_SHARED,
+     NULL, runs_show_run},
     {"secret ls", "List the secrets: names, versions and times, never values.", {{0}}, NULL, ALL_SHARED, NULL, secret_ls_run},
     {"secret rewrap", "Change the master key that secrets are sealed with, while the daemon runs.", {{0}}, NULL, ALL_SHARED,
      "Where the key is the daemon's own (DIR/master.key), it makes a new one and forgets the old one. Where it was given with --master-key,\n"

@@ -12,6 +12,32 @@ extern const struct cli_option audit_verify_options[], claim_options[], confirm_
     effects_note_options[], effects_resolve_options[], exceptions_assign_options[], exceptions_ls_options[],
     exceptions_resolve_options[], inbox_limit_options[], inbox_ls_options[], inbox_mute_options[],
     inbox_note_options[], inbox_replay_options[], inbox_show_options[], trigger_options[];
+extern const struct cli_option audit_verify_options[];
+extern const struct cli_option claim_options[];
+extern const struct cli_option confirm_options[];
+extern const struct cli_option daemon_options[];
+extern const struct cli_option effects_add_options[];
+extern const struct cli_option effects_ls_options[];
+extern const struct cli_option effects_note_options[];
+extern const struct cli_option effects_resolve_options[];
+extern const struct cli_option exceptions_assign_options[];
+extern const struct cli_option exceptions_ls_options[];
+extern const struct cli_option exceptions_resolve_options[];
+extern const struct cli_option extend_options[];
+extern const struct cli_option fail_options[];
+extern const struct cli_option help_options[];
+extern const struct cli_option intents_options[];
+extern const struct cli_option key_options_table[];
+extern const struct cli_option quarantine_lift_options[];
+extern const struct cli_option receive_mail_options[];
+extern const struct cli_option release_options[];
+extern const struct cli_option run_options[];
+extern const struct cli_option runs_ls_options[];
+extern const struct cli_option sent_options[];
+extern const struct cli_option show_options[];
+extern const struct cli_option token_create_options[];
+extern const struct cli_option trigger_options[];
+extern const struct cli_option why_options[];
 extern const char *const completion_shells[];
 
 int audit_verify_run(struct cli *cli);
@@ -46,8 +72,11 @@ int policy_apply_run(struct cli *cli);
 int policy_check_run(struct cli *cli);
 int policy_settings_run(struct cli *cli);
 int policy_show_run(struct cli *cli);
+int receive_mail_run(struct cli *cli);
 int release_run(struct cli *cli);
 int run_run(struct cli *cli); /* run/run.c */
+int runs_ls_run(struct cli *cli);
+int runs_show_run(struct cli *cli);
 int secret_ls_run(struct cli *cli);
 int secret_rewrap_run(struct cli *cli);
 int secret_rm_run(struct cli *cli);

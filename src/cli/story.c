@@ -45,6 +45,7 @@ static const struct {
     {"probe", NULL, "the destination was asked, and its answer proves nothing"},
     {"retry", NULL, "a person said that it is to be sent again"},
     {"drop", NULL, "a person put it away"},
+    {"outbox", NULL, "its place in the outbox was changed"},
     {"expire", "kept_long_enough", "kept long enough: the result was dropped, only the fact is remembered"},
 };
 
@@ -95,6 +96,8 @@ static bool tell_duplicate(struct bytes kind, struct bytes reason, int64_t count
             continue;
         if (bytes_is(reason, "shadow"))
             buf_printf(out, "shadow mode let %lld through that %s", (long long)count, duplicates[i].would);
+        else if (bytes_is(reason, "another_question"))
+            buf_add_cstr(out, "an answer to another question of the conversation was told to wait for this one");
         else if (count > 1)
             buf_printf(out, "%lld %s", (long long)count, duplicates[i].many);
         else

@@ -58,30 +58,6 @@ struct answer {
     const struct json *json; /* NULL when the body is none */
 };
 
-/* "results[*].status" looks at each item; a path without "[*]" at one value. */
-static bool any_value(const struct json *json, struct bytes path, const struct outcome_rule *rule)
-{
-    const char *all = memmem(path.at, path.len, "[*]", 3);
-    if (all != NULL) {
-        struct bytes before = {path.at, (size_t)(all - path.at)}, behind = bytes_from(path, before.len + 3);
-        const struct json *list = plant_find(json, before);
-        if (behind.len > 0 && behind.at[0] == '.')
-            behind = bytes_from(behind, 1);
-        for (uint32_t i = 0; list != NULL && list->type == JSON_ARRAY && i < list->count; i++)
-            if (any_value(&list->items[i], behind, rule))
-                return true;
-        return false;
-    }
-    const struct json *found = plant_find(json, path);
-    if (rule->value_count == 0)
-        return found != NULL;
-    struct bytes text = plant_scalar(found);
-    for (size_t i = 0; text.at != NULL && i < rule->value_count; i++)
-        if (bytes_eq(rule->values[i], text))
-            return true;
-    return false;
-}
-
 static bool rule_fits(const struct outcome_rule *rule, const struct answer *answer)
 {
     const struct effect_reply *reply = answer->reply;
@@ -92,7 +68,8 @@ static bool rule_fits(const struct outcome_rule *rule, const struct answer *answ
         if (value.at == NULL || (rule->header_value.at != NULL && !bytes_eq_nocase(bytes_trim(value), rule->header_value)))
             return false;
     }
-    return rule->field.at == NULL || (answer->json != NULL && any_value(answer->json, rule->field, rule));
+    return rule->field.at == NULL ||
+           (answer->json != NULL && plant_any(answer->json, rule->field, rule->values, rule->value_count));
 }
 
 static const struct outcome_rule *find_rule(const struct outcome_rule *rules, size_t count, const struct answer *answer)

@@ -106,6 +106,29 @@ const struct json *plant_find(const struct json *json, struct bytes path)
     return json;
 }
 
+bool plant_any(const struct json *json, struct bytes path, const struct bytes *values, size_t value_count)
+{
+    const char *all = memmem(path.at, path.len, "[*]", 3);
+    if (all != NULL) {
+        struct bytes before = {path.at, (size_t)(all - path.at)}, behind = bytes_from(path, before.len + 3);
+        const struct json *list = plant_find(json, before);
+        if (behind.len > 0 && behind.at[0] == '.')
+            behind = bytes_from(behind, 1);
+        for (uint32_t i = 0; list != NULL && list->type == JSON_ARRAY && i < list->count; i++)
+            if (plant_any(&list->items[i], behind, values, value_count))
+                return true;
+        return false;
+    }
+    const struct json *found = plant_find(json, path);
+    if (value_count == 0)
+        return found != NULL;
+    struct bytes text = plant_scalar(found);
+    for (size_t i = 0; text.at != NULL && i < value_count; i++)
+        if (bytes_eq(values[i], text))
+            return true;
+    return false;
+}
+
 static int hex_digit(char c)
 {
     if (c >= '0' && c <= '9')

@@ -10,305 +10,16 @@
 
 #include "base/log.h"
 #include "base/mutant.h"
-#include "engine/engine_own.h"
+#include "engine/batch.h"
 
 #define TRIES_MAX 20
 #define GUESS_PAUSE 16 /* batches */
-
-struct batch {
-    struct engine *engine;
-    struct engine_command **commands;
-    size_t count;
-    struct ledger ledger;
-    struct audit_batch audit;
-    size_t intent_cap;                           /* room for so many in ledger.intents */
-    struct intent **by_hash, **by_id, **by_body; /* open addressing */
-    size_t table_size;
-    struct intent absent; /* stands for an id that does not exist */
-    bool tentative;       /* a plain look on PostgreSQL: only what cannot change is answered */
-    struct why why;
-};
-
-/* ---- the table of intents ---- */
-
-static size_t hash_slot(const struct batch *batch, const uint8_t *h)
-{
-    uint64_t n;
-    memcpy(&n, h, sizeof n);
-    return (size_t)(n % batch->table_size);
-}
-
-static size_t id_slot(const struct batch *batch, int64_t id)
-{
-    return (size_t)(((uint64_t)id * 0x9E3779B97F4A7C15u) % batch->table_size);
-}
-
-static struct intent **find_hash(const struct batch *batch, const uint8_t *h)
-{
-    size_t slot = hash_slot(batch, h);
-    while (batch->by_hash[slot] != NULL && memcmp(batch->by_hash[slot]->h, h, KEY_HASH_SIZE) != 0)
-        slot = (slot + 1) % batch->table_size;
-    return &batch->by_hash[slot];
-}
-
-static struct intent **find_id(const struct batch *batch, int64_t id)
-{
-    size_t slot = id_slot(batch, id);
-    while (batch->by_id[slot] != NULL && batch->by_id[slot]->row.id != id)
-        slot = (slot + 1) % batch->table_size;
-    return &batch->by_id[slot];
-}
-
-static struct intent *add_intent(struct batch *batch, const uint8_t *h)
-{
-    struct intent **slot = find_hash(batch, h);
-    if (*slot != NULL)
-        return *slot;
-    struct intent *intent = arena_zalloc(batch->ledger.arena, 1, sizeof *intent);
-    if (intent == NULL || batch->ledger.intent_count == batch->intent_cap)
-        return NULL;
-    memcpy(intent->h, h, KEY_HASH_SIZE);
-    intent->state_before = -1;
-    *slot = intent;
-    batch->ledger.intents[batch->ledger.intent_count++] = intent;
-    return intent;
-}
-
-/* Commands are about one intent each; a `write` says about how many. */
-static size_t intents_wanted(const struct batch *batch)
-{
-    size_t wanted = 1;
-    for (size_t i = 0; i < batch->count; i++)
-        wanted += batch->commands[i]->write != NULL ? batch->commands[i]->intents_max : 1;
-    return wanted;
-}
-
-/* Defined below with the loading. */
-static enum status load_more(struct ledger *ledger, struct store *store, const uint8_t (*h)[KEY_HASH_SIZE], size_t count,
-                             struct why *why);
-static struct intent *find_loaded(const struct ledger *ledger, const uint8_t *h);
-
-static enum status batch_begin(struct batch *batch)
-{
-    struct engine *engine = batch->engine;
-    arena_clear(&engine->arena);
-    batch->ledger = (struct ledger){.now = engine_now(engine),
-                                    .epoch = engine->epoch,
-                                    .quarantine = engine->quarantine,
-                                    .arena = &engine->arena,
-                                    .ids = &engine->ids,
-                                    .audit = &batch->audit,
-                                    .load = load_more,
-                                    .find = find_loaded};
-    audit_batch_init(&batch->audit, &engine->arena);
-    batch->intent_cap = intents_wanted(batch);
-    batch->table_size = batch->intent_cap * 4 + 3;
-    batch->ledger.intents = arena_zalloc(&engine->arena, batch->intent_cap, sizeof(struct intent *));
-    batch->by_hash = arena_zalloc(&engine->arena, batch->table_size, sizeof(struct intent *));
-    batch->by_id = arena_zalloc(&engine->arena, batch->table_size, sizeof(struct intent *));
-    batch->by_body = arena_zalloc(&engine->arena, batch->table_size, sizeof(struct intent *));
-    batch->absent = (struct intent){0};
-    if (batch->ledger.intents == NULL || batch->by_hash == NULL || batch->by_id == NULL || batch->by_body == NULL)
-        return why_set(&batch->why, FULL, "no memory for a batch");
-    return OK;
-}
-
-/* ---- loading ---- */
-
-static enum status take_intent(void *ctx, const void *row, struct why *why)
-{
-    struct batch *batch = ctx;
-    const struct row_intent *got = row;
-    if (got->h.len != KEY_HASH_SIZE)
-        return why_set(why, BROKEN, "an intent's key hash is damaged");
-    struct intent *intent = add_intent(batch, (const uint8_t *)got->h.at);
-    if (intent == NULL)
-        return why_set(why, FULL, "no memory for a batch");
-    if (intent->exists)
-        return OK;
-    TRY(intent_take(intent, got, batch->ledger.arena, why));
-    *find_id(batch, got->id) = intent;
-    /* Another node's clock may be ahead of ours: what we decide about this intent still comes behind what was decided before. */
-    if (batch->engine->ids.last < got->decision)
-        batch->engine->ids.last = got->decision;
-    return OK;
-}
-
-static enum status take_tombstone(void *ctx, const void *row, struct why *why)
-{
-    struct batch *batch = ctx;
-    const struct r_tombstone_get *got = row;
-    if (got->h.len != KEY_HASH_SIZE)
-        return why_set(why, BROKEN, "a tombstone is damaged");
-    struct intent *intent = *find_hash(batch, (const uint8_t *)got->h.at);
-    if (intent != NULL && !intent->exists) {
-        intent->buried = true;
-        intent->buried_state = got->state;
-        intent->buried_settled = got->settled;
-    }
-    return OK;
-}
-
-/* A claim and a submission name their intent by its key, everything else by its id. */
-static bool is_by_key(const struct engine_command *command)
-{
-    return command->ledger.op == OP_CLAIM || command->ledger.op == OP_SUBMIT;
-}
-
-/* What the batch is about: keys and ids. */
-struct wanted {
-    struct q_intent_look *hashes;
-    struct q_intent_look_id *ids;
-    size_t hash_count, id_count;
-};
-
-static enum status list_wanted(struct batch *batch, struct wanted *wanted)
-{
-    wanted->hashes = arena_zalloc(batch->ledger.arena, batch->count + 1, sizeof *wanted->hashes);
-    wanted->ids = arena_zalloc(batch->ledger.arena, batch->count + 1, sizeof *wanted->ids);
-    if (wanted->hashes == NULL || wanted->ids == NULL)
-        return why_set(&batch->why, FULL, "no memory for a batch");
-    for (size_t i = 0; i < batch->count; i++) {
-        const struct engine_command *command = batch->commands[i];
-        if (command->write != NULL)
-            continue;
-        if (!is_by_key(command)) {
-            wanted->ids[wanted->id_count++].id = command->ledger.intent;
-            continue;
-        }
-        size_t before = batch->ledger.intent_count;
-        if (add_intent(batch, command->ledger.h) == NULL)
-            return why_set(&batch->why, FULL, "no memory for a batch");
-        if (batch->ledger.intent_count > before)
-            wanted->hashes[wanted->hash_count++].h = (struct bytes){(const char *)command->ledger.h, KEY_HASH_SIZE};
-    }
-    return OK;
-}
-
-static enum status load_tombstones(struct batch *batch)
-{
-    if (!batch->engine->may_have_tombstones)
-        return OK;
-    struct q_tombstone_get *gets = arena_zalloc(batch->ledger.arena, batch->ledger.intent_count + 1, sizeof *gets);
-    if (gets == NULL)
-        return why_set(&batch->why, FULL, "no memory for a batch");
-    size_t n = 0;
-    for (size_t i = 0; i < batch->ledger.intent_count; i++)
-        if (!batch->ledger.intents[i]->exists)
-            gets[n++].h = (struct bytes){(const char *)batch->ledger.intents[i]->h, KEY_HASH_SIZE};
-    return store_run(batch->engine->store, &TOMBSTONE_GET, gets, n, take_tombstone, batch, NULL, &batch->why);
-}
-
-/* A plain look: on SQLite that is enough, on PostgreSQL it answers what cannot change. */
-static enum status look_at_intents(struct batch *batch)
-{
-    struct wanted wanted = {0};
-    TRY(list_wanted(batch, &wanted));
-    TRY(store_run(batch->engine->store, &INTENT_LOOK, wanted.hashes, wanted.hash_count, take_intent, batch, NULL, &batch->why));
-    if (batch->tentative)
-        return OK;
-    TRY(store_run(batch->engine->store, &INTENT_LOOK_ID, wanted.ids, wanted.id_count, take_intent, batch, NULL, &batch->why));
-    return load_tombstones(batch);
-}
-
-_Static_assert(sizeof(struct q_tombstone_get) == sizeof(struct q_intent_look), "both look for a key hash");
-
-/* In one round trip with the BEGIN. The tombstones come behind the locks: whoever held an intent may have buried it meanwhile. */
-static enum status lock_intents(struct batch *batch)
-{
-    struct engine *engine = batch->engine;
-    struct wanted wanted = {0};
-    TRY(list_wanted(batch, &wanted));
-    size_t count = wanted.hash_count > wanted.id_count ? wanted.hash_count : wanted.id_count;
-    struct q_intent_lock *locks = arena_zalloc(batch->ledger.arena, count + 1, sizeof *locks);
-    if (locks == NULL)
-        return why_set(&batch->why, FULL, "no memory for a batch");
-    for (size_t i = 0; i < count; i++) {
-        locks[i].h = i < wanted.hash_count ? wanted.hashes[i].h : BYTES_NONE;
-        locks[i].id = i < wanted.id_count ? wanted.ids[i].id : 0;
-    }
-    TRY(store_queue(engine->store, &INTENT_LOCK, locks, count, take_intent, batch, &batch->why));
-    TRY(store_queue(engine->store, &TOMBSTONE_GET, wanted.hashes, wanted.hash_count, take_tombstone, batch, &batch->why));
-    TRY(store_flush(engine->store, &batch->why));
-    atomic_store(&engine->clock_offset_us, engine->store->clock_us - engine->env->boot_us(engine->env));
-    batch->ledger.now = engine_now(engine);
-    return OK;
-}
-
-/* ---- for a `write` that is about intents ---- */
-
-static struct batch *batch_of(const struct ledger *ledger)
-{
-    return (struct batch *)((char *)ledger - offsetof(struct batch, ledger));
-}
-
-static enum status load_more(struct ledger *ledger, struct store *store, const uint8_t (*h)[KEY_HASH_SIZE], size_t count,
-                             struct why *why)
-{
-    struct batch *batch = batch_of(ledger);
-    struct q_intent_lock *locks = arena_zalloc(ledger->arena, count + 1, sizeof *locks);
-    struct q_tombstone_get *gets = arena_zalloc(ledger->arena, count + 1, sizeof *gets);
-    if (locks == NULL || gets == NULL)
-        return why_set(why, FULL, "no memory for a batch");
-    size_t fresh = 0;
-    for (size_t i = 0; i < count; i++) {
-        size_t before = ledger->intent_count;
-        if (add_intent(batch, h[i]) == NULL)
-            return why_set(why, FULL, "no memory for a batch");
-        if (ledger->intent_count == before)
-            continue;
-        locks[fresh].h = gets[fresh].h = (struct bytes){(const char *)h[i], KEY_HASH_SIZE};
-        fresh++;
-    }
-    TRY(store_run(store, &INTENT_LOCK, locks, fresh, take_intent, batch, NULL, why));
-    return store_run(store, &TOMBSTONE_GET, gets, fresh, take_tombstone, batch, NULL, why);
-}
-
-static struct intent *find_loaded(const struct ledger *ledger, const uint8_t *h)
-{
-    return *find_hash(batch_of(ledger), h);
-}
-
-static struct intent **find_body(const struct batch *batch, int64_t body)
-{
-    size_t slot = id_slot(batch, body);
-    while (batch->by_body[slot] != NULL && batch->by_body[slot]->row.result != body)
-        slot = (slot + 1) % batch->table_size;
-    return &batch->by_body[slot];
-}
-
-static enum status take_body(void *ctx, const void *row, struct why *why)
-{
-    struct batch *batch = ctx;
-    const struct r_body_get *got = row;
-    struct intent *intent = *find_body(batch, got->id);
-    ASSERT(intent != NULL);
-    intent->result = arena_dup(batch->ledger.arena, got->bytes);
-    return intent->result.at != NULL ? OK : why_set(why, FULL, "no memory for a result");
-}
-
-/* The results of settled intents, to be replayed or compared. */
-static enum status load_bodies(struct batch *batch)
-{
-    struct q_body_get *gets = arena_zalloc(batch->ledger.arena, batch->ledger.intent_count + 1, sizeof *gets);
-    if (gets == NULL)
-        return why_set(&batch->why, FULL, "no memory for a batch");
-    size_t n = 0;
-    for (size_t i = 0; i < batch->ledger.intent_count; i++) {
-        struct intent *intent = batch->ledger.intents[i];
-        if (!intent->exists || intent->row.result == 0)
-            continue;
-        gets[n++].id = intent->row.result;
-        *find_body(batch, intent->row.result) = intent;
-    }
-    return store_run(batch->engine->store, &BODY_GET, gets, n, take_body, batch, NULL, &batch->why);
-}
 
 /* ---- deciding ---- */
 
 static struct intent *intent_of(struct batch *batch, const struct engine_command *command)
 {
-    struct intent *intent = is_by_key(command) ? *find_hash(batch, command->ledger.h) : *find_id(batch, command->ledger.intent);
+    struct intent *intent = batch_is_by_key(command) ? *batch_find_hash(batch, command->ledger.h) : *batch_find_id(batch, command->ledger.intent);
     return intent != NULL ? intent : &batch->absent;
 }
 
@@ -319,7 +30,7 @@ static bool may_answer_now(const struct batch *batch, const struct engine_comman
         return true;
     if (command->write != NULL || command->ledger.op != OP_CLAIM)
         return false;
-    const struct intent *intent = *find_hash(batch, command->ledger.h);
+    const struct intent *intent = *batch_find_hash(batch, command->ledger.h);
     bool held = intent->exists && intent->row.lease_until > batch->ledger.now.run_us;
     bool changes = command->ledger.shadow && intent->exists && !intent->row.shadow;
     return !changes && (ledger_is_settled(intent) || held);
@@ -388,10 +99,10 @@ static void note_decisions(struct batch *batch)
 {
     for (size_t i = 0; i < batch->ledger.intent_count; i++)
         if (batch->ledger.intents[i]->fresh)
-            *find_id(batch, batch->ledger.intents[i]->row.id) = batch->ledger.intents[i];
+            *batch_find_id(batch, batch->ledger.intents[i]->row.id) = batch->ledger.intents[i];
     for (size_t i = 0; i < batch->audit.count; i++) {
         const struct row_decision *decision = &batch->audit.rows[i];
-        struct intent *intent = decision->intent != 0 && decision->state >= 0 ? *find_id(batch, decision->intent) : NULL;
+        struct intent *intent = decision->intent != 0 && decision->state >= 0 ? *batch_find_id(batch, decision->intent) : NULL;
         if (intent != NULL)
             intent->row.decision = decision->id;
     }
@@ -463,7 +174,7 @@ static enum status load_and_apply(struct batch *batch, enum status (*load_intent
 {
     TRY(batch_begin(batch));
     TRY(load_intents(batch));
-    TRY(load_bodies(batch));
+    TRY(batch_load_bodies(batch));
     return apply_all(batch);
 }
 
@@ -471,7 +182,7 @@ static enum status load_and_apply(struct batch *batch, enum status (*load_intent
 static enum status attempt_sqlite(struct batch *batch)
 {
     TRY(store_begin(batch->engine->store, &batch->why));
-    enum status status = load_and_apply(batch, look_at_intents);
+    enum status status = load_and_apply(batch, batch_look);
     if (status == OK && has_writes(batch))
         return save(batch);
     store_rollback(batch->engine->store);
@@ -482,7 +193,7 @@ static enum status attempt_postgres(struct batch *batch)
 {
     struct engine *engine = batch->engine;
     TRY(store_begin(engine->store, &batch->why));
-    enum status status = load_and_apply(batch, lock_intents);
+    enum status status = load_and_apply(batch, batch_lock);
     if (status == OK && has_writes(batch))
         return save(batch);
     store_rollback(engine->store);
@@ -494,17 +205,17 @@ static enum status guess_intents(struct batch *batch)
 {
     struct recent *recent = batch->engine->recent;
     struct wanted wanted = {0};
-    TRY(list_wanted(batch, &wanted));
+    TRY(batch_list(batch, &wanted));
     for (size_t i = 0; i < wanted.id_count; i++) {
         const struct row_intent *row = recent_by_id(recent, wanted.ids[i].id);
         if (row == NULL)
             return NOTHING;
-        TRY(take_intent(batch, row, &batch->why));
+        TRY(batch_take(batch, row, &batch->why));
     }
     for (size_t i = 0; i < wanted.hash_count; i++) {
         const struct row_intent *row = recent_by_hash(recent, (const uint8_t *)wanted.hashes[i].h.at);
         if (row != NULL)
-            TRY(take_intent(batch, row, &batch->why));
+            TRY(batch_take(batch, row, &batch->why));
     }
     return OK;
 }
@@ -549,12 +260,13 @@ static enum status attempt_guess(struct batch *batch)
     return status;
 }
 
-/* A command that reads and writes for itself could meet the failure of a guess, so it is not guessed beside it. */
+/* A command that reads and writes for itself could meet the failure of a guess, so it is not guessed beside it. Whose turn it is
+ * cannot be guessed: other nodes begin answers too. */
 static bool may_guess(struct batch *batch)
 {
     struct engine *engine = batch->engine;
     for (size_t i = 0; i < batch->count; i++)
-        if (batch->commands[i]->write != NULL)
+        if (batch->commands[i]->write != NULL || batch_goes_in_turn(batch->commands[i]))
             return false;
     if (engine->guess_pause == 0)
         return true;
@@ -585,7 +297,7 @@ static void forget_all(struct batch *batch)
 static enum status look_postgres(struct batch *batch)
 {
     batch->tentative = true;
-    enum status status = load_and_apply(batch, look_at_intents);
+    enum status status = load_and_apply(batch, batch_look);
     batch->tentative = false;
     ASSERT(batch->audit.count == 0);
     return status;
@@ -663,7 +375,7 @@ static bool keep_answer(struct engine_command *command)
 
 static bool has_to_wait(struct engine *engine, struct engine_command *command)
 {
-    bool held = command->ledger.op == OP_CLAIM && command->answer.verdict == VERDICT_IN_PROGRESS;
+    bool held = command->answer.verdict == VERDICT_IN_PROGRESS && (command->ledger.op == OP_CLAIM || command->answer.other);
     if (!held || command->wait_us <= 0 || atomic_load(&engine->draining))
         return false;
     if (command->gone != NULL && atomic_load(command->gone))
@@ -690,8 +402,10 @@ static bool is_noted(const struct engine_command *command)
 /* In the same batch, behind this claim, the holder may have let go: then there is nothing to wait for. */
 static void park(struct batch *batch, struct engine_command *command, struct engine_command **woken)
 {
-    const struct intent *intent = intent_of(batch, command);
-    if (intent->row.state == STATE_CLAIMED || intent->row.state == STATE_SENT) {
+    const struct intent *intent = command->answer.other ? *batch_find_id(batch, command->answer.intent) : intent_of(batch, command);
+    bool held = intent->row.state == STATE_CLAIMED || intent->row.state == STATE_SENT;
+    bool queued = intent->row.state == STATE_PENDING && ledger_is_open(intent);
+    if (held || queued) {
         waiting_park(batch->engine, command);
         return;
     }
@@ -699,13 +413,14 @@ static void park(struct batch *batch, struct engine_command *command, struct eng
     *woken = command;
 }
 
-static void answer_one(struct batch *batch, struct engine_command *command, struct engine_command **woken)
+/* False when it has to wait instead. */
+static bool ready_answer(struct batch *batch, struct engine_command *command, struct engine_command **woken)
 {
     struct engine *engine = batch->engine;
     if (command->status == OK && command->write == NULL) {
         if (has_to_wait(engine, command)) {
             park(batch, command, woken);
-            return;
+            return false;
         }
         atomic_fetch_add(&engine->counts.verdicts[command->answer.verdict], 1);
         if (is_suppressed(command))
@@ -715,15 +430,21 @@ static void answer_one(struct batch *batch, struct engine_command *command, stru
         if (!keep_answer(command))
             command->status = why_set(&command->why, UNKNOWN, "it is recorded, but there is not enough memory for the answer");
     }
-    command->done(command);
+    return true;
 }
 
+/* All answers are made before the first is given: one may be made of what another command brought, which is gone with it. */
 static void answer_settled(struct batch *batch, struct engine_command **woken)
 {
     size_t left = 0;
+    for (size_t i = 0; i < batch->count; i++)
+        if (batch->commands[i]->settled && !ready_answer(batch, batch->commands[i], woken))
+            batch->commands[i] = NULL;
     for (size_t i = 0; i < batch->count; i++) {
+        if (batch->commands[i] == NULL)
+            continue;
         if (batch->commands[i]->settled)
-            answer_one(batch, batch->commands[i], woken);
+            batch->commands[i]->done(batch->commands[i]);
         else
             batch->commands[left++] = batch->commands[i];
     }

@@ -17,6 +17,7 @@ struct suppressed {
     int64_t intent;
     enum ledger_verdict verdict;
     int64_t policy, count, fence;
+    bool other; /* it was about another intent, which has to wait for this one */
     struct bytes space, actor, reason, detail;
 };
 

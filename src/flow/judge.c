@@ -60,11 +60,11 @@ static bool knows(const struct incoming *incoming, const struct identity *identi
     return false;
 }
 
-/* One of the two was sent by somebody whom the other does not know: a machine that tells of a person. */
+/* One of the two says so itself, or was sent by somebody whom the other does not know: a machine tells of a person. */
 static bool is_relayed(const struct incoming *a, const struct incoming *b)
 {
     const struct identity *from_a = first_sender(a), *from_b = first_sender(b);
-    return (from_a != NULL && !knows(b, from_a)) || (from_b != NULL && !knows(a, from_b));
+    return a->relayed || b->relayed || (from_a != NULL && !knows(b, from_a)) || (from_b != NULL && !knows(a, from_b));
 }
 
 static size_t list_candidates(const struct item *item, struct candidate *candidates)
@@ -165,7 +165,7 @@ static enum status converse(struct pass *pass, struct item *item)
     }
     bool answered = false;
     if (thread->row.epoch > 0)
-        TRY(thread_is_answered(pass->store, pass->ledger, &thread->row, &answered, pass->why));
+        TRY(thread_is_answered(pass->store, pass->ledger, pass->pepper, &thread->row, &answered, pass->why));
     thread_ask(&thread->row, answered, item->known.row.id, now);
     return OK;
 }

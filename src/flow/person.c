@@ -113,7 +113,8 @@ static enum status ask(struct doing *doing)
         return OK;
     bool answered = false;
     if (doing->thread.epoch > 0)
-        TRY(thread_is_answered(doing->store, doing->ledger, &doing->thread, &answered, doing->why));
+        TRY(thread_is_answered(doing->store, doing->ledger, engine_pepper(doing->order->flow->engine), &doing->thread, &answered,
+                               doing->why));
     thread_ask(&doing->thread, answered, doing->act, doing->ledger->now.wall_us);
     row->epoch = doing->thread.epoch;
     return OK;

@@ -131,6 +131,30 @@ static enum status save_marks(struct pass *pass)
     return store_run(pass->store, &EVENT_MARK_ADD, adds, count, NULL, NULL, NULL, pass->why);
 }
 
+/* Who takes part in which conversation, so that it can be found by them. */
+static enum status save_people(struct pass *pass)
+{
+    size_t count = 0, most = 0;
+    for (size_t i = 0; i < pass->count; i++)
+        most += pass->items[i].known.incoming.identity_count;
+    struct q_thread_person_add *adds = arena_zalloc(pass->arena, most + 1, sizeof *adds);
+    uint8_t(*hashes)[KEY_HASH_SIZE] = arena_zalloc(pass->arena, most + 1, KEY_HASH_SIZE);
+    if (adds == NULL || hashes == NULL)
+        return pass_no_memory(pass);
+    for (size_t i = 0; i < pass->count; i++) {
+        const struct item *item = &pass->items[i];
+        const struct incoming *incoming = &item->known.incoming;
+        for (size_t j = 0; j < incoming->identity_count; j++) {
+            if (item->thread == NULL || !incoming->identities[j].sender || item->verdict.verdict == EVENT_SUPPRESSED)
+                continue;
+            thread_person(pass->pepper, item->known.row.space, incoming->identities[j].value, hashes[count]);
+            adds[count] = (struct q_thread_person_add){{(const char *)hashes[count], KEY_HASH_SIZE}, item->thread->row.id};
+            count++;
+        }
+    }
+    return store_run(pass->store, &THREAD_PERSON_ADD, adds, count, NULL, NULL, NULL, pass->why);
+}
+
 enum status pass_write(struct pass *pass)
 {
     struct row_event_decided *decided = arena_zalloc(pass->arena, pass->count + 1, sizeof *decided);
@@ -145,6 +169,7 @@ enum status pass_write(struct pass *pass)
     }
     TRY(store_run(pass->store, &EVENT_DECIDE, decided, pass->count, NULL, NULL, NULL, pass->why));
     TRY(save_marks(pass));
+    TRY(save_people(pass));
     TRY(marks_save_copies(&pass->marks, pass->store, pass->why));
     return threads_save(&pass->places, pass->store, pass->why);
 }

@@ -1,5 +1,6 @@
 #include "ledger/ledger.h"
 
+#include "audit/columns.h"
 #include "base/mutant.h"
 
 const char *const intent_state_names[] = {"pending", "claimed", "sent", "confirmed", "refused", "unknown", NULL};
@@ -10,6 +11,7 @@ const char *const ledger_verdict_names[] = {"proceed",      "replay",    "in_pro
                                             "already_sent", "not_found", NULL};
 
 #define BIT(state) (1u << (state))
+#define QUEUED_LOOK_US INT64_C(1000000) /* nobody knows when what is queued will be settled */
 
 /* Which moves exist. A move to the same state is a longer lease, or a free intent that turns out to be ambiguous. */
 static const unsigned allowed_moves[STATE_COUNT] = {
@@ -31,6 +33,15 @@ void ledger_key_hash(struct bytes pepper, struct bytes space, struct bytes workf
     memcpy(ret_h, hash.at, KEY_HASH_SIZE);
 }
 
+int64_t ledger_turn(struct bytes pepper, struct bytes space, struct bytes thread)
+{
+    const struct bytes parts[] = {pepper, BYTES("semel-turn-1"), space, thread};
+    struct hash hash = hash_parts(parts, sizeof parts / sizeof *parts);
+    int64_t turn;
+    memcpy(&turn, hash.at, sizeof turn);
+    return turn;
+}
+
 void ledger_nonce_hash(struct bytes pepper, struct bytes nonce, uint8_t ret_hash[NONCE_HASH_SIZE])
 {
     const struct bytes parts[] = {pepper, BYTES("semel-nonce-1"), nonce};
@@ -48,33 +59,14 @@ bool ledger_is_settled(const struct intent *intent)
     return intent->exists && (intent->row.state == STATE_CONFIRMED || intent->row.state == STATE_REFUSED);
 }
 
+bool ledger_is_open(const struct intent *intent)
+{
+    bool unsure = intent->row.state == STATE_UNKNOWN && intent->row.settled == 0;
+    bool queued = intent->row.state == STATE_PENDING && intent->queued;
+    return intent->exists && (is_held(intent->row.state) || unsure || queued);
+}
+
 /* ---- the audit row ---- */
-
-static bool column_changed(const struct query_column *column, const char *before, const char *after)
-{
-    if (column->type == COLUMN_INT)
-        return *(const int64_t *)(before + column->offset) != *(const int64_t *)(after + column->offset);
-    const struct bytes *a = (const struct bytes *)(before + column->offset), *b = (const struct bytes *)(after + column->offset);
-    return (a->at == NULL) != (b->at == NULL) || !bytes_eq(*a, *b);
-}
-
-static void write_column(struct json_out *out, const struct query_column *column, const char *row)
-{
-    json_name(out, column->name);
-    if (column->type == COLUMN_INT) {
-        json_i64(out, *(const int64_t *)(row + column->offset));
-        return;
-    }
-    const struct bytes *bytes = (const struct bytes *)(row + column->offset);
-    if (column->type == COLUMN_TEXT) {
-        json_text(out, *bytes);
-        return;
-    }
-    char hex[2 * HASH_SIZE];
-    ASSERT(bytes->len <= HASH_SIZE);
-    bytes_to_hex(*bytes, hex);
-    json_text(out, (struct bytes){hex, 2 * bytes->len});
-}
 
 /* The result's bytes are in a table of their own; this way the chain covers them. */
 static void write_result_hash(struct json_out *out, struct bytes result)
@@ -99,8 +91,8 @@ static struct bytes changes_of(struct intent *intent, const struct row_decision 
     json_open(&out, '{');
     for (size_t i = 0; i < INTENT_ADD.param_count; i++) {
         const struct query_column *column = &INTENT_ADD.params[i];
-        if (column_changed(column, (const char *)&expected, (const char *)&intent->row))
-            write_column(&out, column, (const char *)&intent->row);
+        if (!column_equal(column, &expected, &intent->row))
+            column_write(&out, column, &intent->row);
     }
     if (intent->row.result != intent->before.result && intent->row.result != 0)
         write_result_hash(&out, intent->result);
@@ -376,6 +368,7 @@ static void create(struct ledger *ledger, struct intent *intent, const struct le
     }
     take_rules(intent, command);
     if (!lost) {
+        intent->queued = true;
         intent_move(ledger, intent, STATE_PENDING, command, "accepted");
         return;
     }
@@ -440,6 +433,31 @@ static void claim_pending(struct ledger *ledger, struct intent *intent, const st
     answer(ledger, intent, VERDICT_REFUSED, ret);
 }
 
+/* The open one whose turn it is, the earliest of them; NULL when this one may begin. The batch has loaded all of them. */
+static const struct intent *open_other(const struct ledger *ledger, const struct intent *intent,
+                                       const struct ledger_command *command)
+{
+    const struct intent *found = NULL;
+    for (size_t i = 0; command->in_turn && i < ledger->intent_count; i++) {
+        const struct intent *other = ledger->intents[i];
+        const struct row_intent *row = &other->row;
+        bool same = other != intent && bytes_eq(row->thread, command->thread) && bytes_eq(row->action, command->action) &&
+                    bytes_eq(row->workflow, command->workflow) && bytes_eq(row->space, command->space);
+        if (same && ledger_is_open(other) && (found == NULL || row->id < found->row.id))
+            found = other;
+    }
+    return found;
+}
+
+/* Or of this one itself: semel has it in its queue. */
+static void answer_other(struct ledger *ledger, const struct intent *intent, const struct intent *other, struct ledger_answer *ret)
+{
+    answer(ledger, other, other->row.state == STATE_UNKNOWN ? VERDICT_OUTCOME_UNKNOWN : VERDICT_IN_PROGRESS, ret);
+    ret->other = other != intent;
+    if (!is_held(other->row.state))
+        ret->lease_left_us = QUEUED_LOOK_US;
+}
+
 /* The holder itself asks again, because the answer to its claim was lost. After a loss of data it may not be the last holder. */
 static bool is_asked_again(const struct ledger *ledger, const struct intent *intent, const struct ledger_command *command)
 {
@@ -453,11 +471,16 @@ static bool is_asked_again(const struct ledger *ledger, const struct intent *int
 static void claim_existing(struct ledger *ledger, struct intent *intent, const struct ledger_command *command,
                            struct ledger_answer *ret)
 {
+    const struct intent *other = NULL;
     bool again;
     switch ((enum intent_state)intent->row.state) {
     case STATE_PENDING:
+        if (command->op == OP_CLAIM && !command->shadow)
+            other = ledger_is_open(intent) && command->in_turn ? intent : open_other(ledger, intent, command);
         if (command->op == OP_SUBMIT)
             answer(ledger, intent, VERDICT_IN_PROGRESS, ret);
+        else if (other != NULL)
+            answer_other(ledger, intent, other, ret);
         else
             claim_pending(ledger, intent, command, ret);
         return;
@@ -482,6 +505,24 @@ static void claim_existing(struct ledger *ledger, struct intent *intent, const s
     ASSERT(intent->row.state < STATE_COUNT);
 }
 
+/* Nobody has asked for it before; or, in shadow mode, so long ago that only a tombstone is left. */
+static void claim_new(struct ledger *ledger, struct intent *intent, const struct ledger_command *command,
+                      struct ledger_answer *ret)
+{
+    bool buried = intent->buried;
+    const struct intent *other = open_other(ledger, intent, command);
+    if (other != NULL && !command->shadow) {
+        answer_other(ledger, intent, other, ret);
+        return;
+    }
+    create(ledger, intent, command);
+    answer(ledger, intent, intent->row.state == STATE_UNKNOWN ? VERDICT_OUTCOME_UNKNOWN : VERDICT_PROCEED, ret);
+    if (buried || (other != NULL && command->op == OP_CLAIM)) {
+        ret->would = buried ? VERDICT_EXPIRED : VERDICT_IN_PROGRESS;
+        ret->shadow = true;
+    }
+}
+
 static void claim(struct ledger *ledger, struct intent *intent, const struct ledger_command *command, struct ledger_answer *ret)
 {
     bool buried = intent->buried && !intent->exists;
@@ -494,12 +535,7 @@ static void claim(struct ledger *ledger, struct intent *intent, const struct led
         return;
     }
     if (!intent->exists) {
-        create(ledger, intent, command);
-        answer(ledger, intent, intent->row.state == STATE_UNKNOWN ? VERDICT_OUTCOME_UNKNOWN : VERDICT_PROCEED, ret);
-        if (buried) {
-            ret->would = VERDICT_EXPIRED;
-            ret->shadow = true;
-        }
+        claim_new(ledger, intent, command, ret);
         return;
     }
     if (same_contents(intent, command))

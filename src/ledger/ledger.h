@@ -28,6 +28,8 @@
  *  - In quarantine a key that is absent, or was last touched before the loss, is not given out unless its destination
  *    deduplicates: it is UNKNOWN.
  *  - What is submitted waits as PENDING until someone takes it; submitting the same key again changes nothing.
+ *  - Intents that go in turn (answers in a conversation): none begins while another one of the same workflow, thread and action is
+ *    open: held, queued, or UNKNOWN and not skipped. A free one that nobody works on is not open: it would block for ever.
  *  - Each move is one row in the audit, with the columns it changed, in the same transaction.
  *
  * This file is pure: it works on intents that were loaded and says what to write. It is called by the engine's batch
@@ -67,6 +69,7 @@ struct intent {
     bool fresh;           /* to be inserted */
     bool dirty;           /* to be updated */
     bool drop;            /* to be deleted, leaving a tombstone */
+    bool queued;          /* while PENDING: semel itself carries it out; known of those that are looked at because of others' turn */
     int64_t state_before; /* at the beginning of the batch; -1 when there was none */
     bool buried;          /* only a tombstone is left of it */
     int64_t buried_settled;
@@ -95,6 +98,7 @@ struct ledger_command {
     enum capability capability;
     enum on_unknown on_unknown;
     bool two_phase, shadow;
+    bool in_turn; /* claim, submit: waits for the other open ones of this workflow, thread and action */
     struct bytes nonce; /* claim: ledger_nonce_hash() of what names this attempt of its caller; may be absent */
 
     /* the others */
@@ -127,12 +131,13 @@ struct ledger_answer {
     bool shadow;               /* shadow mode let it through … */
     enum ledger_verdict would; /* … although this would have been the answer */
     bool again;                /* the call was a repetition and changed nothing */
+    bool other;                /* IN_PROGRESS, OUTCOME_UNKNOWN: `intent` is another one, whose turn it is */
     bool two_phase;            /* PROCEED: `sent` has to be said before the act */
     bool may_have_happened;    /* PROCEED: an earlier attempt may have had its effect, and the rules accept a repetition */
     int64_t intent, fence;
     enum intent_state state;
     int64_t lease_until_us; /* wall */
-    int64_t lease_left_us;  /* held: until the lease ends */
+    int64_t lease_left_us;  /* held: until the lease ends; `other`, queued: until it is worth a look */
     int64_t settled_us;     /* wall; when it was confirmed or refused */
     int64_t expires_us;     /* wall, roughly; 0 for never */
     struct bytes result, error, key, workflow;
@@ -161,6 +166,9 @@ struct ledger {
 void ledger_key_hash(struct bytes pepper, struct bytes space, struct bytes workflow, struct bytes key,
                      uint8_t ret_h[KEY_HASH_SIZE]);
 
+/* By which turns in a conversation are taken one after the other: the parameter of TURN_LOCK. */
+int64_t ledger_turn(struct bytes pepper, struct bytes space, struct bytes thread);
+
 /* What is kept of a caller's nonce: whoever reads the ledger cannot use it. */
 void ledger_nonce_hash(struct bytes pepper, struct bytes nonce, uint8_t ret_hash[NONCE_HASH_SIZE]);
 
@@ -171,6 +179,9 @@ void ledger_claim_rules(struct ledger_command *claim, const struct workflow_rule
  * memory ends, audit->failed is set and the batch must not be committed. */
 void ledger_apply(struct ledger *ledger, struct intent *intent, const struct ledger_command *command,
                   struct ledger_answer *ret_answer);
+
+/* True when another one that goes in turn has to wait for this one. */
+bool ledger_is_open(const struct intent *intent);
 
 /* True when answering the claim from a plain read is safe: a settled intent cannot change any more. */
 bool ledger_is_settled(const struct intent *intent);

@@ -25,6 +25,26 @@ SELECT {intent} FROM intent WHERE h = :h OR id = :id
 SELECT {intent} FROM intent WHERE id = ANY(ARRAY(SELECT id FROM intent WHERE h = ANY(:h::bytea[]) UNION ALL SELECT unnest(:id::bigint[])))
 ORDER BY id FOR UPDATE
 
+-- What others that go in turn wait for: see ledger_is_open(). One that is pending counts when semel itself is to carry it out. At most 8: more of them
+-- come only from shadow mode.
+-- query intent_open(space t, workflow t, thread t, action t) -> intent
+-- sqlite:
+SELECT {intent} FROM intent WHERE space = :space AND thread = :thread AND action = :action AND workflow = :workflow
+AND (state IN (1, 2) OR (state = 5 AND settled = 0) OR (state = 0 AND EXISTS (SELECT 1 FROM outbox o WHERE o.intent = intent.id AND o.step < 2))) ORDER BY id LIMIT 8
+-- postgres arrays:
+SELECT f.* FROM unnest(:space::text[], :workflow::text[], :thread::text[], :action::text[]) AS u(space, workflow, thread, action)
+CROSS JOIN LATERAL (
+  SELECT {intent} FROM intent WHERE intent.space = u.space AND intent.thread = u.thread AND intent.action = u.action AND intent.workflow = u.workflow
+  AND (state IN (1, 2) OR (state = 5 AND settled = 0) OR (state = 0 AND EXISTS (SELECT 1 FROM outbox o WHERE o.intent = intent.id AND o.step < 2))) ORDER BY id LIMIT 8) AS f
+
+-- PostgreSQL: whoever answers in a conversation and whoever notes a new question in it come one after the other. All at once and in one order; held until the
+-- transaction ends. SQLite has one writer.
+-- query turn_lock(n i) -> held i
+-- sqlite:
+SELECT :n
+-- postgres arrays:
+SELECT CAST(1 AS BIGINT) FROM (SELECT pg_advisory_xact_lock(n) FROM (SELECT DISTINCT n FROM unnest(:n::bigint[]) AS u(n) ORDER BY n) AS sorted) AS held
+
 -- PostgreSQL: the intents are still as this node left them, and are held until the transaction ends; or else it fails, with a sentence that is not a number.
 -- query intent_hold(id i, decision i)
 -- sqlite:
@@ -61,6 +81,10 @@ SELECT id FROM intent WHERE state IN (1, 2) AND state <> 3 AND lease_until <= :n
 -- Finished intents whose time to be kept is over.
 -- query intent_expired(now i, most i) -> id i
 SELECT id FROM intent WHERE expires > 0 AND expires <= :now ORDER BY expires LIMIT :most
+
+-- Free ones of a workflow that nobody has touched for as long as they would be kept. The time inside an id counts from 2020 in milliseconds: `now` does so in microseconds.
+-- query intent_idle(workflow t, now i, most i) -> id i, space t, fence i
+SELECT id, space, fence FROM intent WHERE state = 0 AND state <> 3 AND workflow = :workflow AND decision / 4194304 * 1000 + keep_us < :now LIMIT :most
 
 -- query intent_get(space t, id i) -> intent
 SELECT {intent} FROM intent WHERE id = :id AND space = :space

@@ -1,6 +1,7 @@
 #include "receive/receive.h"
 
 #include "base/hash.h"
+#include "receive/mail.h"
 #include "receive/receive_own.h"
 
 const char *const receive_end_names[] = {"events", "handshake", "refused", "unreadable", NULL};
@@ -180,14 +181,32 @@ static enum status gather(const struct source *source, const struct verified *ve
     return OK;
 }
 
+/* A mail is one event. */
+static enum status read_mail(const struct source *source, const struct scope *scope, const struct verified *verified,
+                             struct receive_result *ret)
+{
+    struct incoming *event = arena_zalloc(scope->arena, 1, sizeof *event);
+    struct why why;
+    if (event == NULL)
+        return FULL;
+    enum status status = mail_read(scope->request->body, scope->arena, event, &why);
+    if (status == INVALID)
+        return unreadable(scope->arena, &why, ret);
+    TRY(status);
+    end_with(ret, RECEIVE_EVENTS, 200, verified->because);
+    ret->reply = source->reply;
+    ret->reply_type = source->reply_type;
+    ret->events = event;
+    ret->count = 1;
+    return OK;
+}
+
 static enum status read_delivery(const struct source *source, const struct bytes *secrets, struct scope *scope,
                                  const struct verified *verified, struct receive_result *ret)
 {
     struct why why;
-    if (body_is_mail(source->reads, scope)) {
-        why_set(&why, INVALID, "there is no reader of mail here");
-        return unreadable(scope->arena, &why, ret);
-    }
+    if (body_is_mail(source->reads, scope))
+        return read_mail(source, scope, verified, ret);
     enum status status = body_read(source->reads, scope, &why);
     if (status == INVALID)
         return unreadable(scope->arena, &why, ret);

@@ -8,8 +8,8 @@
 #include "base/when.h"
 #include "cli/client.h"
 #include "cli/print.h"
-#include "env/env.h"
 #include "direct/direct.h"
+#include "env/env.h"
 #include "run/hold.h"
 
 #define PATIENCE_US (15 * WHEN_SECOND) /* others use the data for moments; a daemon that starts needs a few seconds */

@@ -1,5 +1,7 @@
 #include "threads/threads.h"
 
+#include "threads/answer.h"
+
 #include <stdio.h>
 
 struct bytes thread_key(int64_t thread, int64_t epoch, struct bytes action, struct arena *arena)
@@ -7,6 +9,13 @@ struct bytes thread_key(int64_t thread, int64_t epoch, struct bytes action, stru
     char id[32];
     size_t len = id_format("thr", thread, id);
     return arena_printf(arena, "%.*s:%lld:%.*s", (int)len, id, (long long)epoch, BYTES_ARG(action));
+}
+
+void thread_person(struct bytes pepper, struct bytes space, struct bytes identity, uint8_t ret[KEY_HASH_SIZE])
+{
+    struct bytes parts[] = {pepper, BYTES("thread"), BYTES("identity"), space, identity};
+    struct hash hash = hash_parts(parts, sizeof parts / sizeof *parts);
+    memcpy(ret, hash.at, KEY_HASH_SIZE);
 }
 
 static enum status take_answered(void *ctx, const void *row, struct why *why)
@@ -18,25 +27,28 @@ static enum status take_answered(void *ctx, const void *row, struct why *why)
 }
 
 /* What the batch has decided and not written yet. */
-static bool is_answered_now(const struct ledger *ledger, struct bytes space, struct bytes thread)
+static bool is_answered_now(const struct ledger *ledger, struct bytes space, struct bytes thread, struct bytes epoch)
 {
     for (size_t i = 0; i < ledger->intent_count; i++) {
-        const struct intent *intent = ledger->intents[i];
-        if (intent->fresh && bytes_eq(intent->row.thread, thread) && intent->row.action.at != NULL &&
-            bytes_eq(intent->row.space, space))
+        const struct row_intent *row = &ledger->intents[i]->row;
+        bool here = bytes_eq(row->thread, thread) && row->action.at != NULL && bytes_eq(row->space, space);
+        if (ledger->intents[i]->fresh && here && (!bytes_eq(row->workflow, ANSWERS_WORKFLOW) || bytes_starts(row->key, epoch)))
             return true;
     }
     return false;
 }
 
-enum status thread_is_answered(struct store *store, const struct ledger *ledger, const struct row_thread *thread,
-                               bool *ret_answered, struct why *why)
+enum status thread_is_answered(struct store *store, const struct ledger *ledger, struct bytes pepper,
+                               const struct row_thread *thread, bool *ret_answered, struct why *why)
 {
     char id[32], epoch[64];
     size_t len = id_format("thr", thread->id, id);
     int epoch_len = snprintf(epoch, sizeof epoch, "%.*s:%lld:", (int)len, id, (long long)thread->epoch);
-    struct q_thread_answered find = {thread->space, {id, len}, thread->question, {epoch, (size_t)epoch_len}};
-    bool answered = is_answered_now(ledger, thread->space, (struct bytes){id, len});
+    struct q_thread_answered find = {thread->space, {id, len}, thread->question, {epoch, (size_t)epoch_len}, ANSWERS_WORKFLOW};
+    struct q_turn_lock turn = {ledger_turn(pepper, thread->space, (struct bytes){id, len})};
+    bool answered = is_answered_now(ledger, thread->space, (struct bytes){id, len}, find.epoch);
+    if (!answered)
+        TRY(store_run(store, &TURN_LOCK, &turn, 1, NULL, NULL, NULL, why));
     if (!answered)
         TRY(store_run(store, &THREAD_ANSWERED, &find, 1, take_answered, &answered, NULL, why));
     *ret_answered = answered;

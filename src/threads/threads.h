@@ -1,6 +1,6 @@
 /*
  * threads: conversations. A thread is who talks with us about what, over all channels; its epoch counts the questions. Owns the
- * tables `thread` and `thread_mark`.
+ * tables `thread`, `thread_mark` and `thread_person`.
  *
  *   A question is an accepted message that somebody should answer. The first one opens epoch 1. The next one joins the open epoch
  *   as long as nobody has begun to act on it, so that "Hi" and "I have a question" get one answer; once an action was claimed or
@@ -20,15 +20,19 @@
 /* "thr_…:3:reply"; in the arena. */
 struct bytes thread_key(int64_t thread, int64_t epoch, struct bytes action, struct arena *arena);
 
-/* True when an action was claimed or queued in the thread behind its question; also in this very batch. */
-CHECKED enum status thread_is_answered(struct store *store, const struct ledger *ledger, const struct row_thread *thread,
-                                       bool *ret_answered, struct why *why);
+/* True when an action was claimed or queued in the thread behind its question; also in this very batch. On PostgreSQL nobody else
+ * begins one until the transaction ends, so that no message joins a question that is just being answered. */
+CHECKED enum status thread_is_answered(struct store *store, const struct ledger *ledger, struct bytes pepper,
+                                       const struct row_thread *thread, bool *ret_answered, struct why *why);
 
 /* The epoch of a message that is a question: the open one, or the next. Changes the row in memory only. */
 void thread_ask(struct row_thread *thread, bool answered, int64_t event, int64_t wall_us);
 
 /* Counts an accepted message; true when there were more than `most` within `every_us` since the burst began. */
 bool thread_is_loop(struct row_thread *thread, int64_t wall_us, int64_t most, int64_t every_us);
+
+/* By what the conversations of a person are found. `identity` is normalised. */
+void thread_person(struct bytes pepper, struct bytes space, struct bytes identity, uint8_t ret[KEY_HASH_SIZE]);
 
 /* ---- during one pass of the flow ---- */
 

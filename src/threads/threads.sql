@@ -25,7 +25,32 @@ INSERT INTO thread_mark (h, thread) VALUES (:h, :thread) ON CONFLICT (h) DO NOTH
 INSERT INTO thread_mark (h, thread) SELECT (:h::bytea[])[i], (:thread::bigint[])[i] FROM generate_series(1, cardinality(:h::bytea[])) AS i
 ON CONFLICT (h) DO NOTHING
 
--- Was anything done about the conversation since its question came? Ids grow with time; a key of the epoch counts whenever it was made.
--- query thread_answered(space t, thread t, question i, epoch t) -> intent i
-SELECT id FROM intent WHERE space = :space AND thread = :thread AND action IS NOT NULL AND (id > :question OR substr(key, 1, length(:epoch)) = :epoch)
+-- Was anything done about the conversation since its question came? A key of the epoch counts whenever it was made, one of another epoch never; for what has
+-- a key of its own, ids grow with time.
+-- query thread_answered(space t, thread t, question i, epoch t, answers t) -> intent i
+SELECT id FROM intent WHERE space = :space AND thread = :thread AND action IS NOT NULL
+AND (substr(key, 1, length(:epoch)) = :epoch OR (id > :question AND workflow <> :answers))
 ORDER BY id DESC LIMIT 1
+
+-- query thread_person_add(h b, thread i)
+-- sqlite:
+INSERT INTO thread_person (h, thread) VALUES (:h, :thread) ON CONFLICT (h, thread) DO NOTHING
+-- postgres arrays:
+INSERT INTO thread_person (h, thread) SELECT (:h::bytea[])[i], (:thread::bigint[])[i] FROM generate_series(1, cardinality(:h::bytea[])) AS i
+ON CONFLICT (h, thread) DO NOTHING
+
+-- query thread_list(space t, before i, most i) -> thread
+SELECT {thread} FROM thread WHERE space = :space AND id < :before ORDER BY id DESC LIMIT :most
+
+-- query thread_list_person(space t, h b, before i, most i) -> thread
+SELECT t.id, t.space, t.epoch, t.question, t.created, t.updated, t.burst, t.burst_at FROM thread_person p JOIN thread t ON t.id = p.thread
+WHERE p.h = :h AND p.thread < :before AND t.space = :space ORDER BY p.thread DESC LIMIT :most
+
+-- What was said in it, newest first.
+-- query thread_events(space t, thread i, most i) -> id i, source t, received i, verdict i, reason t, epoch i, first i
+SELECT id, source, received, verdict, reason, epoch, first FROM event WHERE thread = :thread AND thread > 0 AND space = :space ORDER BY id DESC LIMIT :most
+
+-- What was done about it, newest first.
+-- query thread_answers(space t, thread t, most i) -> id i, workflow t, key t, state i, action t, created i, settled i
+SELECT id, workflow, key, state, action, created, settled FROM intent WHERE space = :space AND thread = :thread AND action IS NOT NULL
+ORDER BY id DESC LIMIT :most

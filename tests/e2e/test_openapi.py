@@ -182,6 +182,20 @@ def rested(admin, key):
     return until(look, f"rest for {key}")
 
 
+def tour_of_models(admin):
+    model = providers.start("openai")
+    try:
+        policy = f'destinations: {{openai: {{url: "{model.url}", allow_private: true, timeout: 2s, prices: {{m: {{input: 2.5, output: 10}}}}}}}}\n'
+        admin.request("PUT", "/v1/policy", policy.encode())
+        model.script(["act_then_drop"])
+        for _ in range(3):
+            admin.request("POST", "/llm/openai/v1/chat/completions", {"model": "m", "messages": [{"role": "user", "content": "a"}]}, {"Semel-Run": "tour"})
+        for path in ("/v1/runs", "/v1/runs?limit=0", "/v1/runs?after=x", "/v1/runs/tour", "/v1/runs/nobody"):
+            admin.get(path)
+    finally:
+        model.stop()
+
+
 def tour_of_effects(admin):
     crm = providers.start("generic")
     try:
@@ -235,6 +249,10 @@ def tour_of_effects(admin):
             admin.request(method, f"/to/crm/things/{method}", None if method in ("GET", "OPTIONS") else {"a": 1}, {"Semel-Key": method})
         admin.post("/to/crm/things", {"a": 1})
         admin.post("/to/nowhere/things", {"a": 1})
+        for method in ("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"):
+            admin.request(method, f"/llm/crm/things/{method}", None if method in ("GET", "OPTIONS") else {"a": 1}, {"Semel-Key": f"m {method}"})
+        admin.post("/llm/nobody/things", {"a": 1})
+        tour_of_models(admin)
     finally:
         crm.stop()
 

@@ -13,7 +13,7 @@ ROUTES = [
     ("GET", "/metrics", "read"),
     ("POST", "/v1/claims", "claim"),
     *[("POST", f"/v1/claims/int_0000000000001/{what}", "claim") for what in ("sent", "confirm", "fail", "extend", "release")],
-    ("POST", "/to/nowhere/x", "claim"),
+    ("POST", "/to/nowhere/x", "claim"), ("POST", "/llm/nobody/x", "claim"), ("GET", "/v1/runs", "read"), ("GET", "/v1/runs/x", "read"),
     ("POST", "/v1/effects", "claim"), ("GET", "/v1/effects", "read"), ("GET", "/v1/effects/eff_0000000000001", "read"),
     ("POST", "/v1/effects/cancel", "claim"), ("POST", "/v1/effects/eff_0000000000001/cancel", "claim"), ("POST", "/v1/effects/retry", "resolve"),
     ("POST", "/v1/effects/eff_0000000000001/retry", "resolve"), ("POST", "/v1/effects/eff_0000000000001/resolve", "resolve"),

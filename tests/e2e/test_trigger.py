@@ -122,6 +122,29 @@ def test_a_tampered_delivery_no_longer_fits_its_signature(inbox, tmp_path):
     assert done.returncode == 65
 
 
+HOUSE = {**{source: "secret: env:THE_SECRET" for source in SCHEMES if source != "standard-webhooks"}, "standard-webhooks": "secret: env:THE_SVIX",
+         "svix": "secret: env:THE_SVIX", "resend": "secret: env:THE_SVIX", "openai": "secret: env:THE_SVIX", "calendly": "secret: env:THE_SECRET",
+         "shopify": "secret: env:THE_SECRET", "telegram": "secret: env:THE_SECRET", "postmark": "secret: env:THE_LOGIN",
+         "cloudevents": "secret: env:THE_SECRET, verify: bearer", "form": "secret: env:THE_SECRET, verify: query", "json": "secret: env:THE_SECRET, verify: hmac",
+         "mail": "secret: env:THE_SECRET, verify: bearer"}
+
+
+def test_every_preset_is_taken_by_the_daemon_and_refused_when_tampered_with(house, tmp_path, monkeypatch):
+    secrets = {"THE_SECRET": SECRET, "THE_SVIX": SVIX, "THE_LOGIN": "user:password"}
+    for name, value in secrets.items():
+        monkeypatch.setenv(name, value)
+    daemon = house.start("sqlite")
+    policy = tmp_path / "semel.yaml"
+    policy.write_text("sources:\n" + "".join(f"  {source}: {{{settings}}}\n" for source, settings in HOUSE.items()))
+    url = ["--url", f"http://127.0.0.1:{daemon.port}"]
+    subprocess.run([binary(), "policy", "apply", policy, *url], check=True, timeout=60, capture_output=True)
+    for source in HOUSE:
+        for options, status in ((["--twice"], "200"), (["--tamper"], "401")):
+            done = subprocess.run([binary(), "trigger", source, *options, *url], capture_output=True, text=True, timeout=60)
+            assert done.returncode == 0, source + done.stdout + done.stderr
+            assert {line.split()[1] for line in done.stdout.splitlines()} == {status}, source
+
+
 def test_several_can_come_in_reverse(inbox, tmp_path):
     done, requests = trigger(inbox, tmp_path, "whatsapp", "secret: env:THE_SECRET", "--count", "3", "--reorder", "--from", "+15550001111")
     assert done.returncode == 0, done.stderr
@@ -144,6 +167,15 @@ def test_a_secret_that_cannot_be_had_is_said(inbox, tmp_path):
     assert done.returncode == 78 and "NOT_SET_ANYWHERE is not set" in done.stderr
     done, _ = trigger(inbox, tmp_path, "github", "secret: secret:hub")
     assert done.returncode == 64 and "--secret env:NAME" in done.stderr
+
+
+def test_a_window_shorter_than_the_senders_patience_is_warned_of(tmp_path):
+    policy = tmp_path / "semel.yaml"
+    for window, warned in (("window: 6d", False), ("window: 5d", True)):
+        policy.write_text(f"sources:\n  pay: {{preset: stripe, secret: env:A, {window}}}\n")
+        done = subprocess.run([binary(), "policy", "check", policy], capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0
+        assert ("shorter than twice the 3d" in done.stderr) == warned
 
 
 @pytest.mark.parametrize("name", ["docs/reference/sources.md", "docs/reference/policy.md"])

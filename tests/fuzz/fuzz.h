@@ -23,10 +23,12 @@
     X(json)             \
     X(key_template)     \
     X(ledger)           \
+    X(mail)             \
     X(percent)          \
     X(policy)           \
     X(rebuild)          \
     X(receive)          \
+    X(smtp)             \
     X(token)            \
     X(url)              \
     X(when)

@@ -412,6 +412,7 @@ void judge_end(struct sim *sim)
         if (intent.exists) {
             check_row(sim, key, &intent.row);
             check_owner(sim, key, &intent.row);
+            judge_rebuilt_rows(sim, key->text, intent.row.id);
         }
     }
     judge_effects_end(sim);

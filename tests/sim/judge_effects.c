@@ -344,6 +344,7 @@ void judge_effects_end(struct sim *sim)
             continue;
         check_ended(sim, effect, &found);
         judge_rebuilt(sim, effect->key, &found.intent);
+        judge_rebuilt_rows(sim, effect->key, found.intent.id);
         if (effect->happened > 1 && judge_announcements(sim, found.intent.id) < effect->happened - 1)
             sim_violated(sim, "INV-1b", "%s happened %d times, and that was not announced", effect->key, effect->happened);
     }

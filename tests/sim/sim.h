@@ -13,6 +13,7 @@
  *   person.c    who decides about the exceptions of effects
  *   judge.c     the invariants
  *   judge_effects.c  those of effects
+ *   judge_rebuild.c  that the log alone rebuilds what is not the ledger's
  *   main.c      the command line, marks, mutants
  */
 #ifndef SEMEL_TESTS_SIM_SIM_H
@@ -318,6 +319,9 @@ void judge_happened(struct sim *sim, struct effect *effect);
 void judge_effect_mark(const struct row_decision *row);
 void judge_effects_boot(struct sim *sim);
 void judge_effects_end(struct sim *sim);
+
+/* ---- judge_rebuild.c ---- */
+void judge_rebuilt_rows(struct sim *sim, const char *name, int64_t intent);
 
 /* ---- judge.c ---- */
 int judge_announcements(struct sim *sim, int64_t intent);
