@@ -36,6 +36,8 @@ static void add_headers(struct effect_request *request, const struct forwarding 
     add_header(request, "Semel-Verdict", verdict_word(forwarding));
     if (event->shadow != 0)
         add_header(request, "Semel-Mode", BYTES("shadow"));
+    if (forwarding->replay > 0)
+        add_header(request, "Semel-Replay", arena_printf(arena, "%lld", (long long)forwarding->replay));
     if (event->thread == 0)
         return;
     add_header(request, "Semel-Thread", id_text("thr", event->thread, arena));
