@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "agent/gateway.h"
 #include "api/api.h"
 #include "api/mail.h"
 #include "base/when.h"
@@ -405,6 +406,7 @@ int app_run(const struct app_options *options)
     int code = status == OK ? 0 : complain(exit_code_of(status), why.text);
     if (status == OK)
         run(app);
+    gateway_close(&app->api);
     act_close(app->api.act);
     flow_stop(app->api.flow);
     if (status == OK)
@@ -414,6 +416,7 @@ int app_run(const struct app_options *options)
     stop_mail(app);
     if (app->api.server != NULL)
         http_server_close(app->api.server); /* runs the loop until all is closed */
+    gateway_free(&app->api);
     free_mail(app);
     tally_free(app->api.tally);
     llm_close(app->api.llm);

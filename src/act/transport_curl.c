@@ -92,7 +92,8 @@ static size_t on_body(char *at, size_t size, size_t count, void *user)
     struct flight *flight = user;
     struct transport_call *call = flight->call;
     struct bytes piece = {at, size * count};
-    buf_add(&call->body, piece);
+    if (!call->passing)
+        buf_add(&call->body, piece);
     if (call->body.failed) {
         flight->too_large = true;
         return 0;
@@ -111,6 +112,13 @@ static bool may_begin(void *user)
     struct env *env = flight->transport->env;
     flight->too_late = flight->call->begin_before_us != 0 && env->boot_us(env) >= flight->call->begin_before_us;
     return !flight->too_late;
+}
+
+static int on_progress(void *user, curl_off_t down_all, curl_off_t down, curl_off_t up_all, curl_off_t up)
+{
+    struct flight *flight = user;
+    (void)down_all, (void)down, (void)up_all, (void)up;
+    return flight->call->unwanted(flight->call) ? 1 : 0;
 }
 
 static bool add_header(struct flight *flight, const char *text)
@@ -194,6 +202,11 @@ enum status flight_set_common(struct flight *flight, struct bytes url, struct wh
     curl_easy_setopt(flight->easy, CURLOPT_PRIVATE, flight);
     curl_easy_setopt(flight->easy, CURLOPT_ERRORBUFFER, flight->error);
     curl_easy_setopt(flight->easy, CURLOPT_TIMEOUT_MS, (long)(call->timeout_us / WHEN_MS));
+    if (call->unwanted != NULL) {
+        curl_easy_setopt(flight->easy, CURLOPT_NOPROGRESS, 0L);
+        curl_easy_setopt(flight->easy, CURLOPT_XFERINFOFUNCTION, on_progress);
+        curl_easy_setopt(flight->easy, CURLOPT_XFERINFODATA, flight);
+    }
     /* A kept connection may turn out to be dead, and then nobody knows whether the request arrived: only where that is harmless. */
     curl_easy_setopt(flight->easy, CURLOPT_FRESH_CONNECT, call->repeatable ? 0L : 1L);
     curl_easy_setopt(flight->easy, CURLOPT_FORBID_REUSE, call->repeatable ? 0L : 1L);

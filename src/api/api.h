@@ -22,6 +22,7 @@
 #define API_LIST_DEFAULT 50
 
 struct call;
+struct gateway;
 struct smtp_server;
 struct llm;
 struct llm_figures;
@@ -39,8 +40,9 @@ struct api {
     int64_t policy_version;
     struct access *access;
     struct secrets *secrets;
-    bool open;           /* no tokens asked for: loopback only */
-    const char *storage; /* "sqlite", "postgres" */
+    struct gateway *gateway; /* of MCP servers; made by the first call to one. See agent/gateway.h */
+    bool open;               /* no tokens asked for: loopback only */
+    const char *storage;     /* "sqlite", "postgres" */
     int64_t started_us;
     atomic_bool stopping;
     bool refreshing;             /* a look for newer policy, tokens and secrets is under way */
@@ -56,6 +58,9 @@ struct route {
     void (*handle)(struct call *call);
 };
 
+/* Beside a route's scope: also for an agent that was stopped. It says what became of what was begun, or answers that itself. */
+#define ROUTE_FINISHES 256
+
 extern const struct route api_routes[];
 extern const size_t api_route_count;
 
@@ -66,6 +71,7 @@ struct call {
     struct bytes params[API_PARAMS_MAX]; /* what stood for {…} in the path, decoded */
     struct bytes space, actor;
     int scopes;
+    bool stopped; /* an operator stopped the agent that asks */
     char request_id[32];
     struct buf out; /* the body under construction */
     struct http_header headers[12];
@@ -184,6 +190,8 @@ int64_t claims_preferred_wait_ms(struct call *call);
 void claims_answer(struct call *call);
 
 /* ---- handlers ---- */
+void agents_start(struct call *call);
+void agents_stop(struct call *call);
 void claims_create(struct call *call);
 void claims_sent(struct call *call);
 void claims_confirm(struct call *call);
@@ -214,6 +222,8 @@ void llm_forward(struct call *call);
 void runs_list(struct call *call);
 void runs_show(struct call *call);
 void intents_list(struct call *call);
+void mcp_gateway(struct call *call);                                  /* agent/gateway.c */
+void gateway_metrics(const struct gateway *gateway, struct buf *out); /* agent/gateway.c; nothing for NULL */
 void intents_show(struct call *call);
 void decisions_list(struct call *call);
 void policy_show(struct call *call);

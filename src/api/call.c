@@ -372,7 +372,8 @@ static bool authorize_token(struct call *call)
     /* The snapshot may be replaced while the engine works for this call. */
     call->space = arena_dup(call->request->arena, token->space);
     call->actor = arena_printf(call->request->arena, "token:%.*s", BYTES_ARG(token->name));
-    call->scopes = (token->scopes & SCOPE_ADMIN) != 0 ? SCOPE_ALL : (int)token->scopes;
+    call->scopes = (token->scopes & SCOPE_ADMIN) != 0 ? SCOPE_ALL : (int)(token->scopes & SCOPE_ALL);
+    call->stopped = (token->scopes & TOKEN_STOPPED) != 0;
     if (call->space.at != NULL && call->actor.at != NULL)
         return true;
     problem(call, "too_large", "The request needs too much memory.");
@@ -381,13 +382,18 @@ static bool authorize_token(struct call *call)
 
 static bool authorize(struct call *call)
 {
-    if (call->route->scope == 0)
+    int scope = call->route->scope & ~ROUTE_FINISHES;
+    if (scope == 0)
         return true;
     if (!(call->api->open ? authorize_open(call) : authorize_token(call)))
         return false;
-    if ((call->scopes & call->route->scope) == call->route->scope)
+    if (call->stopped && scope == SCOPE_CLAIM && (call->route->scope & ROUTE_FINISHES) == 0) {
+        problem(call, "agent_stopped", "An operator stopped this agent. What it has begun it may finish; it begins nothing new.");
+        return false;
+    }
+    if ((call->scopes & scope) == scope)
         return true;
-    const char *missing = scope_names[__builtin_ctz((unsigned)call->route->scope)];
+    const char *missing = scope_names[__builtin_ctz((unsigned)scope)];
     problem(call, "forbidden", "This needs a token with the scope \"%s\".", missing);
     return false;
 }

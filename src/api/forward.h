@@ -37,8 +37,8 @@ struct forward {
     bool plain;    /* a model call: its answer is read, so that it must not be compressed */
     bool replayed; /* the answer is one that was given before, with … */
     struct reply_notes notes;
-    bool begun; /* on the loop: the stream's head was passed on */
-    bool whole; /* all of the stream was */
+    bool begun;                                                  /* on the loop: the stream's head was passed on */
+    bool whole;                                                  /* all of the stream was */
     void (*passed)(struct forward *forward, struct bytes piece); /* may be NULL: a piece of the stream was passed on */
     void (*over)(struct forward *forward); /* may be NULL: called once, before what the call holds is given back */
 };
@@ -74,6 +74,9 @@ void forward_follow(struct forward *forward, const struct forward *leader);
 
 /* Gives back what the call holds; every answer goes through here. */
 void forward_release(struct forward *forward);
+
+/* A header that is semel's own, or belongs to one connection: it is not passed on. */
+bool forward_is_own(struct bytes name);
 
 /* Chooses the key and what it stands for into the claim; false when the problem was sent. */
 bool forward_name(struct forward *forward, struct ledger_command *ret_claim);

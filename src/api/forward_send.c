@@ -9,7 +9,7 @@
 
 /* ---- the request ---- */
 
-static bool is_own(struct bytes name)
+bool forward_is_own(struct bytes name)
 {
     static const char *const names[] = {"authorization",  "prefer",       "semel-token",  "semel-key",       "semel-run",
                                         "semel-workflow", "semel-thread", "semel-action", "semel-occurrence"};
@@ -63,7 +63,7 @@ bool forward_read(struct forward *forward)
         struct pair pair = {head->headers[i].name, head->headers[i].value};
         if (is_credential(forward, pair.name) && !is_own_token(pair.value) && forward->credential_count < FORWARD_CREDENTIALS_MAX)
             forward->credentials[forward->credential_count++] = pair;
-        if (is_own(pair.name) || is_credential(forward, pair.name) || (forward->plain && is_encoding(pair.name)))
+        if (forward_is_own(pair.name) || is_credential(forward, pair.name) || (forward->plain && is_encoding(pair.name)))
             continue;
         if (!bytes_is_utf8(pair.value)) {
             problem_field(call, pair.name, "The header is not UTF-8, so it cannot be kept exactly.");

@@ -255,6 +255,7 @@ static void finish(struct call *call)
     write_llm(out, api->llm);
     if (call->read.status == OK)
         write_stored(out, figures);
+    gateway_metrics(api->gateway, out);
     write_http(out, api);
     write_mail(out, api);
     buf_release(&figures->depth);

@@ -35,6 +35,12 @@
 
 /* clang-format off */
 const struct cli_command cli_commands[] = {
+    {"agents start", "Let an agent that was stopped go on.", {{"AGENT", CLI_TEXT, "The name or id of its token.", NULL, false}}, NULL, ALL_SHARED, NULL,
+     agents_start_run},
+    {"agents stop", "Stop an agent at once: its token begins nothing new. It may finish what it began.",
+     {{"AGENT", CLI_TEXT, "The name or id of its token.", NULL, false}}, NULL, ALL_SHARED,
+     "Tool calls at /mcp, claims, effects and /to are refused from the next request on, and the model is told so. It is in the decision log.\n\n"
+     "  semel agents stop support-bot", agents_stop_run},
     {"audit verify", "Check that no row of the decision log and no result was changed or removed.", {{0}}, audit_verify_options, CLI_PRINTS_JSON,
      "Reads the data itself, so it also works while the daemon is stopped. Exit 65 when a row does not fit.", audit_verify_run},
     {"claim", "Ask to do a thing once: go ahead, here is the result, or wait.", {{0}}, claim_options, ALL_SHARED,
@@ -98,6 +104,16 @@ const struct cli_command cli_commands[] = {
      "  semel key 'followup:{lead_id}:{day}' --time sent_at --zone Europe/Paris --input '{\"lead_id\":8821,\"sent_at\":\"2026-11-16T09:00:00Z\"}'",
      key_run},
     {"keys lint", "Look at the keys of the last days and say whether duplicates would be recognised.", {{0}}, keys_lint_options, ALL_SHARED,
+    {"mcp", "Make each tool call of an MCP server once: put it in front of the server's command.",
+     {{"CMD [ARG...]", CLI_REST, "The server's command and its arguments.", NULL, false}}, mcp_options, CLI_CALLS_URL,
+     "Speaks MCP on stdin and stdout. Tools that only read pass; any other call goes through the ledger, and an equal one of the same run gets\n"
+     "its result. Works with a daemon or, like semel run, on the data itself. The exit code is the server's.\n\n"
+     "  semel mcp -- npx -y @modelcontextprotocol/server-filesystem /srv/files\n"
+     "  semel mcp --run \"$TICKET\" --server mail --key-fields 'send_mail=to,template' -- ./mail-server", mcp_run},
+    {"mcp-server", "Give an agent semel's own tools: check, claim, confirm, fail, explain, list exceptions.", {{0}}, NULL, CLI_CALLS_DAEMON,
+     "Speaks MCP on stdin and stdout and asks the daemon, with the rights of SEMEL_TOKEN. In an agent's settings:\n\n"
+     "  { \"mcpServers\": { \"semel\": { \"command\": \"semel\", \"args\": [\"mcp-server\"] } } }", mcp_server_run},
+    {"keys lint", "Look at the keys of the last days: would duplicates be recognised?", {{0}}, keys_lint_options, ALL_SHARED,
      "Names what is wrong, proposes a template and says what it would have done on the same traffic. Exit 65 when there is a problem.\n\n"
      "  semel keys lint --workflow followup --since 30d", keys_lint_run},
     {"policy apply", "Check a policy file and make it the daemon's policy.",

@@ -75,15 +75,20 @@ static struct bytes scopes_of(struct cli *cli, const struct json *token)
 
 static void print_tokens(struct cli *cli, const struct json *data)
 {
-    static const char *const headings[] = {"ID", "NAME", "SCOPES", "CREATED", "EXPIRES", "REVOKED"};
+    static const char *const headings[] = {"ID", "NAME", "SCOPES", "CREATED", "EXPIRES", "REVOKED", "STOPPED"};
     struct table table;
     table_init(&table, &cli->arena, headings, sizeof headings / sizeof *headings);
     for (uint32_t i = 0; i < data->count; i++) {
         const struct json *token = &data->items[i];
+        const struct json *stopped = json_get(token, BYTES("stopped"));
         struct bytes revoked = print_field(cli, token, "revoked_at");
-        const struct bytes cells[] = {
-            print_field(cli, token, "id"),         print_field(cli, token, "name"),       scopes_of(cli, token),
-            print_field(cli, token, "created_at"), print_field(cli, token, "expires_at"), revoked};
+        const struct bytes cells[] = {print_field(cli, token, "id"),
+                                      print_field(cli, token, "name"),
+                                      scopes_of(cli, token),
+                                      print_field(cli, token, "created_at"),
+                                      print_field(cli, token, "expires_at"),
+                                      revoked,
+                                      stopped != NULL && stopped->type == JSON_TRUE ? BYTES("yes") : BYTES("")};
         table_add(&table, cells, revoked.len > 0 ? COLOUR_DIM : COLOUR_NONE);
     }
     table_print(&table);

@@ -28,6 +28,7 @@ extern const struct cli_option fail_options[];
 extern const struct cli_option help_options[];
 extern const struct cli_option intents_options[];
 extern const struct cli_option key_options_table[];
+extern const struct cli_option mcp_options[];
 extern const struct cli_option keys_lint_options[];
 extern const struct cli_option quarantine_lift_options[];
 extern const struct cli_option receive_mail_options[];
@@ -46,6 +47,8 @@ extern const struct cli_option audit_verify_options[], claim_options[], confirm_
     exceptions_resolve_options[], threads_ls_options[], trigger_options[];
 extern const char *const completion_shells[];
 
+int agents_start_run(struct cli *cli);
+int agents_stop_run(struct cli *cli);
 int audit_verify_run(struct cli *cli);
 int claim_run(struct cli *cli);
 int completion_run(struct cli *cli);
@@ -74,6 +77,8 @@ int inbox_unmute_run(struct cli *cli);
 int inbox_why_run(struct cli *cli);
 int intents_run(struct cli *cli);
 int key_run(struct cli *cli);
+int mcp_run(struct cli *cli);        /* agent/mcp_command.c */
+int mcp_server_run(struct cli *cli); /* agent/tools_command.c */
 int keys_lint_run(struct cli *cli);
 int policy_apply_run(struct cli *cli);
 int policy_check_run(struct cli *cli);
