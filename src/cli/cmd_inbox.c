@@ -214,9 +214,9 @@ int inbox_suppress_run(struct cli *cli)
 
 const struct cli_option inbox_replay_options[] = {
     {"--note", "TEXT", CLI_TEXT, "Why; it is kept with the decision.", NULL, NULL, NULL, false},
-    {"--source", "NAME", CLI_TEXT, "In place of one event: all of this source that went on …", NULL, NULL, NULL, false},
-    {"--since", "TIME", CLI_TEXT, "… since then, such as 2026-11-16T09:00:00Z …", NULL, NULL, NULL, false},
-    {"--until", "TIME", CLI_TEXT, "… and before this.", NULL, NULL, NULL, false},
+    {"--source", "NAME", CLI_TEXT, "In place of one event: all of this source that went on, within --since and --until.", NULL, NULL, NULL, false},
+    {"--since", "TIME", CLI_TEXT, "With --source: since then, such as 2026-11-16T09:00:00Z.", NULL, NULL, NULL, false},
+    {"--until", "TIME", CLI_TEXT, "With --source: before this.", NULL, NULL, NULL, false},
     {"--dry-run", NULL, CLI_SWITCH, "Only count them.", NULL, NULL, NULL, false},
     {0},
 };
@@ -266,8 +266,8 @@ const struct cli_option inbox_mute_options[] = {
 };
 
 const struct cli_option inbox_limit_options[] = {
-    {"--most", "N", CLI_NUMBER, "So many events …", NULL, NULL, NULL, true},
-    {"--every", "TIME", CLI_DURATION, "… in so long go on; the others are muted.", NULL, NULL, NULL, true},
+    {"--most", "N", CLI_NUMBER, "So many events go on in the time of --every.", NULL, NULL, NULL, true},
+    {"--every", "TIME", CLI_DURATION, "That time; the others are muted.", NULL, NULL, NULL, true},
     {"--for", "TIME", CLI_DURATION, "For how long, at most 30d.", NULL, NULL, NULL, true},
     {"--note", "TEXT", CLI_TEXT, "Why; it is kept with the decision.", NULL, NULL, NULL, false},
     {0},
