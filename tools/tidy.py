@@ -12,7 +12,7 @@ FUNCTION_LINES_MAX = 70
 LAYERS = [
     ['base'], ['env'], ['store'],
     ['secret', 'guard'], ['fingerprint'], ['destination', 'receive'], ['policy'],
-    ['audit'], ['ledger', 'access'], ['exceptions', 'runs'], ['engine'],
+    ['audit'], ['ledger', 'access', 'lint'], ['exceptions', 'runs'], ['engine'],
     ['act', 'direct'], ['decide', 'stage', 'threads'], ['flow'],
     ['http'],
     ['smtp'],

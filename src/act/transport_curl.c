@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/version.h"
 #include "base/when.h"
+#include "destination/header.h"
 
 #define CONNECT_TIMEOUT_MAX_US (10 * WHEN_SECOND)
 #define CONNECTIONS_KEPT 512L
@@ -54,20 +55,10 @@ static void refuse(struct transport_call *call)
 
 /* ---- what comes in ---- */
 
-static bool is_hop_by_hop(struct bytes name)
-{
-    static const char *const names[] = {"connection", "keep-alive",        "proxy-connection", "te",
-                                        "trailer",    "transfer-encoding", "upgrade",          "content-length"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (bytes_eq_nocase(name, bytes_of(names[i])))
-            return true;
-    return false;
-}
-
 static void take_header(struct flight *flight, struct bytes line)
 {
     struct bytes value = line, name = bytes_cut(&value, ':');
-    if (name.len == 0 || name.len == line.len || is_hop_by_hop(name) || flight->header_count == FLIGHT_HEADERS_MAX)
+    if (name.len == 0 || name.len == line.len || header_is_framing(name) || flight->header_count == FLIGHT_HEADERS_MAX)
         return;
     struct pair pair = {arena_dup(flight->call->arena, name), arena_dup(flight->call->arena, bytes_trim(value))};
     if (pair.name.at != NULL && pair.value.at != NULL)
@@ -139,14 +130,6 @@ static bool add_pair(struct flight *flight, const struct pair *pair)
     return text.at != NULL && add_header(flight, text.at);
 }
 
-static bool has_header(const struct effect_request *request, const char *name)
-{
-    for (size_t i = 0; i < request->header_count; i++)
-        if (bytes_eq_nocase(request->headers[i].name, bytes_of(name)))
-            return true;
-    return false;
-}
-
 /* Exactly what was stored, and what proves who we are; nothing that the library would add by itself. */
 static bool add_headers(struct flight *flight, const struct pair *auth, size_t auth_count)
 {
@@ -159,10 +142,10 @@ static bool add_headers(struct flight *flight, const struct pair *auth, size_t a
         ok = ok && add_pair(flight, &auth[i]);
     for (size_t i = 0; i < sizeof unwanted / sizeof *unwanted; i++) {
         struct bytes text = arena_printf(flight->call->arena, "%s:", unwanted[i]);
-        if (!has_header(request, unwanted[i]))
+        if (header_find(request->headers, request->header_count, bytes_of(unwanted[i])).at == NULL)
             ok = ok && text.at != NULL && add_header(flight, text.at);
     }
-    if (!has_header(request, "User-Agent"))
+    if (header_find(request->headers, request->header_count, BYTES("User-Agent")).at == NULL)
         ok = ok && add_header(flight, "User-Agent: semel/" SEMEL_VERSION);
     return ok;
 }

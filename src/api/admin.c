@@ -43,6 +43,12 @@ void api_take_policy(struct api *api, struct policy *policy, int64_t version)
     api->policy_version = version;
 }
 
+static void add_stranded(void *ctx, struct bytes destination, int64_t effects)
+{
+    (void)destination;
+    *(int64_t *)ctx += effects;
+}
+
 enum status policy_write(struct store *store, struct ledger *ledger, struct engine_command *command, struct why *why)
 {
     struct policy_order *order = command->user;
@@ -50,6 +56,9 @@ enum status policy_write(struct store *store, struct ledger *ledger, struct engi
     enum status status = policy_load(store, ledger->arena, &latest, why);
     if (status != OK && status != NOTHING)
         return status;
+    order->stranded = 0;
+    if (order->policy != NULL)
+        TRY(outbox_stranded(store, order->policy, ledger->arena, add_stranded, &order->stranded, why));
     order->version = latest.version;
     order->changed = status == NOTHING || !bytes_eq(latest.hash, hash_bytes(&order->hash));
     if (!order->changed)
@@ -151,6 +160,8 @@ static void finish_policy_put(struct call *call)
     write_hash(&out, "hash", hash_bytes(&state->order.hash));
     json_name(&out, "changed");
     json_bool(&out, state->order.changed);
+    json_name(&out, "stranded");
+    json_i64(&out, state->order.stranded);
     json_close(&out, '}');
     call_reply(call, 200);
 }
@@ -187,7 +198,8 @@ void policy_put(struct call *call)
         return;
     }
     state->call = call;
-    state->order = (struct policy_order){.text = call->request->body, .actor = call->actor, .hash = state->policy->hash};
+    state->order = (struct policy_order){
+        .text = call->request->body, .actor = call->actor, .hash = state->policy->hash, .policy = state->policy};
     call->state = state;
     call->command = (struct engine_command){
         .write = policy_write, .user = &state->order, .arena = call->request->arena, .done = policy_put_done};

@@ -128,6 +128,18 @@ bool call_param_id(struct call *call, size_t param, const char *prefix, int64_t 
 
 /* A member that is an id, such as "intent":"int_…"; null for 0. */
 void call_write_id(struct json_out *out, const char *name, const char *prefix, int64_t id);
+void call_write_effect(struct json_out *out, const struct ledger_answer *answer); /* effect, intent, state */
+
+/* On the reader: the member `result` with these stored bytes, null when there are none. */
+CHECKED enum status call_write_result(struct call *call, struct store *store, int64_t body, struct json_out *out,
+                                      struct why *why);
+
+/* On the reader: a list begins; … and ends with where the next page is, `next` 0 when this is the last. */
+void call_open_list(struct json_out *out);
+void call_close_list(struct json_out *out, const char *prefix, int64_t next, int64_t limit);
+
+/* Answers with what was read; NOTHING becomes not_found with this sentence. */
+void call_reply_read(struct call *call, const char *nothing);
 
 /* ---- problem.c: RFC 9457 ---- */
 
@@ -225,6 +237,8 @@ void metrics_show(struct call *call);
 void openapi_show(struct call *call);
 void root_show(struct call *call);
 void quarantine_lift_post(struct call *call);
+void workflows_lint(struct call *call);
+void workflows_list(struct call *call);
 
 /* An audit row that is not about an intent. `detail` is JSON or absent. */
 enum status admin_record(struct ledger *ledger, struct bytes space, struct bytes actor, const char *kind, struct bytes detail);
@@ -247,8 +261,10 @@ enum status token_write(struct store *store, struct ledger *ledger, struct engin
 struct policy_order {
     struct bytes text, actor;
     struct hash hash;
+    const struct policy *policy; /* the same, to count what it leaves stranded; may be NULL */
     int64_t version;
     bool changed;
+    int64_t stranded; /* effects that wait for a destination which it lacks */
 };
 enum status policy_write(struct store *store, struct ledger *ledger, struct engine_command *command, struct why *why);
 

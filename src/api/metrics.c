@@ -97,6 +97,12 @@ static void write_breaker(void *ctx, const struct act_figures *figures)
                figures->breaker_open);
 }
 
+static void write_stranded(void *ctx, const struct act_figures *figures)
+{
+    buf_printf(ctx, "semel_effects_stranded{destination=\"%.*s\"} %lld\n", BYTES_ARG(figures->destination),
+               (long long)figures->stranded);
+}
+
 static void write_effects(struct buf *out, struct act *act)
 {
     describe(out, "semel_effects_total", "counter", "Calls to destinations, by what they say about the effect.");
@@ -107,6 +113,8 @@ static void write_effects(struct buf *out, struct act *act)
     act_each(act, write_running, out);
     describe(out, "semel_destination_breaker_open", "gauge", "1 while a destination that keeps failing is left alone.");
     act_each(act, write_breaker, out);
+    describe(out, "semel_effects_stranded", "gauge", "Effects that wait for a destination which is not in the policy.");
+    act_each(act, write_stranded, out);
 }
 
 /* ---- model calls ---- */

@@ -56,6 +56,8 @@ const struct route api_routes[] = {
     {HTTP_GET, "/v1/tokens", SCOPE_ADMIN, tokens_list},
     {HTTP_POST, "/v1/tokens", SCOPE_ADMIN, tokens_create},
     {HTTP_DELETE, "/v1/tokens/{token}", SCOPE_ADMIN, tokens_revoke},
+    {HTTP_GET, "/v1/workflows", SCOPE_READ, workflows_list},
+    {HTTP_GET, "/v1/workflows/{workflow}/lint", SCOPE_READ, workflows_lint},
 };
 
 const size_t api_route_count = sizeof api_routes / sizeof *api_routes;

@@ -31,8 +31,10 @@ const struct cli_command cli_commands[] = {
      "Reads the data itself, so it also works while the daemon is stopped. Exit 65 when a row does not fit.", audit_verify_run},
     {"claim", "Ask to do a thing once: go ahead, here is the result, or wait.", {{0}}, claim_options, ALL_SHARED,
      "Give --key, or --input when the workflow's policy makes the key from it. Only when the answer is \"proceed\" do the work, then say\n"
-     "what became of it with confirm or fail. A thing that was done before prints its result and exits 0.\n\n"
-     "  semel claim --workflow followup --key lead_8821:2026-11-16", claim_run},
+     "what became of it with confirm or fail. A thing that was done before prints its result and exits 0. An answer in a conversation is\n"
+     "named by --thread (or --event) and --action: each question gets one.\n\n"
+     "  semel claim --workflow followup --key lead_8821:2026-11-16\n"
+     "  semel claim --thread thr_0c8zq4x7m2k1h --action reply", claim_run},
     {"completion", "Print the completion script for a shell.",
      {{"SHELL", CLI_CHOICE, "bash, zsh or fish.", completion_shells, false}}, NULL, 0,
      "  semel completion bash > ~/.local/share/bash-completion/completions/semel\n"
@@ -70,6 +72,9 @@ const struct cli_command cli_commands[] = {
      "Without --input it explains the parts of the template.\n\n"
      "  semel key 'followup:{lead_id}:{day}' --time sent_at --zone Europe/Paris --input '{\"lead_id\":8821,\"sent_at\":\"2026-11-16T09:00:00Z\"}'",
      key_run},
+    {"keys lint", "Look at the keys of the last days: would duplicates be recognised?", {{0}}, keys_lint_options, ALL_SHARED,
+     "Names what is wrong, proposes a template and says what it would have done on the same traffic. Exit 65 when there is a problem.\n\n"
+     "  semel keys lint --workflow followup --since 30d", keys_lint_run},
     {"policy apply", "Check a policy file and make it the daemon's policy.",
      {{"FILE", CLI_FILE, "The policy, or - for stdin.", NULL, false}}, NULL, ALL_SHARED, NULL, policy_apply_run},
     {"policy check", "Check a policy file. Asks no daemon.",
@@ -111,6 +116,9 @@ const struct cli_command cli_commands[] = {
     {"show", "Show one intent.", {{"INTENT", CLI_TEXT, "The intent's id, or its key when --workflow is given.", NULL, false}},
      show_options, ALL_SHARED, NULL, show_run},
     {"status", "Say whether the daemon is ready. Exit 75 when it is not.", {{0}}, NULL, ALL_SHARED, NULL, status_run},
+    {"threads ls", "List conversations, newest first.", {{0}}, threads_ls_options, ALL_SHARED, NULL, threads_ls_run},
+    {"threads show", "Tell the story of a conversation: what was asked, and what was done about it.",
+     {{"THREAD", CLI_TEXT, "The conversation's id, thr_….", NULL, false}}, NULL, ALL_SHARED, NULL, threads_show_run},
     {"token create", "Make a token. Its text is printed once.", {{0}}, token_create_options, ALL_SHARED,
      "  export SEMEL_TOKEN=$(semel token create --data ./semel-data --name worker --scopes claim)", token_create_run},
     {"token ls", "List the tokens, without their texts.", {{0}}, NULL, ALL_SHARED, NULL, token_ls_run},
@@ -126,8 +134,8 @@ const struct cli_command cli_commands[] = {
     {"up", "Run the daemon for this computer only, without tokens.", {{0}}, daemon_options, 0,
      "For trying things out. It listens on a loopback address only; use serve to be reached from elsewhere.", up_run},
     {"version", "Print the version.", {{0}}, NULL, CLI_PRINTS_JSON, NULL, version_run},
-    {"why", "Tell the story of an intent in plain words.",
-     {{"INTENT", CLI_TEXT, "The intent's id, or its key when --workflow is given.", NULL, false}}, why_options, ALL_SHARED, NULL, why_run},
+    {"why", "Tell the story of an intent or a conversation in plain words.",
+     {{"INTENT", CLI_TEXT, "The intent's id, or its key when --workflow is given; or a conversation's id.", NULL, false}}, why_options, ALL_SHARED, NULL, why_run},
 };
 
 const struct cli_exit_row cli_exits[] = {

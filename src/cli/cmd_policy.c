@@ -139,6 +139,9 @@ static int send_policy(struct cli *cli, struct bytes text)
     else
         print_line("policy %.*s %s", BYTES_ARG(print_field(cli, &reply.json, "version")),
                    changed != NULL && changed->type == JSON_FALSE ? "was already in force" : "is in force");
+    struct bytes stranded = print_field(cli, &reply.json, "stranded");
+    if (stranded.len > 0 && !bytes_is(stranded, "0"))
+        cli_note("%.*s effects wait for a destination that this policy does not have: semel effects ls", BYTES_ARG(stranded));
     return CLI_OK;
 }
 
@@ -149,6 +152,7 @@ int policy_apply_run(struct cli *cli)
     int code = check_file(cli, &policy, &text);
     if (code != CLI_OK)
         return code;
+    print_warnings(cli->arguments[0], policy);
     policy_free(policy);
     return send_policy(cli, text);
 }

@@ -91,30 +91,13 @@ static void print_tokens(struct cli *cli, const struct json *data)
 
 int token_ls_run(struct cli *cli)
 {
-    struct client_reply reply;
-    int code = client_call(cli, &(struct client_request){.method = "GET", .path = BYTES("/v1/tokens")}, &reply);
-    if (code != CLI_OK)
-        return code;
-    const struct json *data = json_get(&reply.json, BYTES("data"));
-    if (data == NULL || data->type != JSON_ARRAY)
-        return client_problem(cli, &reply);
-    if (cli_on(cli, "--json"))
-        for (uint32_t i = 0; i < data->count; i++)
-            print_json(&data->items[i]);
-    else
-        print_tokens(cli, data);
-    return CLI_OK;
+    return client_list(cli, "/v1/tokens", NULL, 0, print_tokens, "no tokens. Make one: semel token create");
 }
 
 int token_revoke_run(struct cli *cli)
 {
     struct client_reply reply;
-    struct buf path;
-    buf_init(&path, 4096);
-    buf_add_cstr(&path, "/v1/tokens");
-    client_path_add(&path, bytes_of(cli->arguments[0]));
-    struct bytes text = path.failed ? BYTES_NONE : arena_dup(&cli->arena, buf_bytes(&path));
-    buf_release(&path);
+    struct bytes text = client_path(cli, "/v1/tokens", "");
     if (text.at == NULL)
         return cli_fail(CLI_USAGE, "that is no token's id. See: semel token ls");
     int code = client_call(cli, &(struct client_request){.method = "DELETE", .path = text}, &reply);

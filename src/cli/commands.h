@@ -22,6 +22,7 @@ extern const struct cli_option fail_options[];
 extern const struct cli_option help_options[];
 extern const struct cli_option intents_options[];
 extern const struct cli_option key_options_table[];
+extern const struct cli_option keys_lint_options[];
 extern const struct cli_option quarantine_lift_options[];
 extern const struct cli_option receive_mail_options[];
 extern const struct cli_option release_options[];
@@ -32,6 +33,11 @@ extern const struct cli_option show_options[];
 extern const struct cli_option token_create_options[];
 extern const struct cli_option trigger_options[];
 extern const struct cli_option why_options[];
+extern const struct cli_option audit_verify_options[], claim_options[], confirm_options[], daemon_options[], extend_options[],
+    fail_options[], help_options[], intents_options[], key_options_table[], release_options[], sent_options[], show_options[],
+    quarantine_lift_options[], run_options[], token_create_options[], why_options[], effects_add_options[], effects_ls_options[],
+    effects_note_options[], effects_resolve_options[], exceptions_assign_options[], exceptions_ls_options[],
+    exceptions_resolve_options[], threads_ls_options[], trigger_options[];
 extern const char *const completion_shells[];
 
 int audit_verify_run(struct cli *cli);
@@ -53,6 +59,7 @@ int fail_run(struct cli *cli);
 int help_run(struct cli *cli);
 int intents_run(struct cli *cli);
 int key_run(struct cli *cli);
+int keys_lint_run(struct cli *cli);
 int policy_apply_run(struct cli *cli);
 int policy_check_run(struct cli *cli);
 int policy_settings_run(struct cli *cli);
@@ -71,6 +78,8 @@ int serve_run(struct cli *cli);
 int show_run(struct cli *cli);
 int status_run(struct cli *cli);
 int quarantine_lift_run(struct cli *cli);
+int threads_ls_run(struct cli *cli);
+int threads_show_run(struct cli *cli);
 int token_create_run(struct cli *cli);
 int token_ls_run(struct cli *cli);
 int token_revoke_run(struct cli *cli);

@@ -466,3 +466,29 @@ TEST(every_row_of_the_settings_table_is_complete)
         policy_free(parse(text));
     }
 }
+
+/* ---- sources ---- */
+
+TEST(sources_are_found_by_name_and_forward_to_destinations_of_the_policy)
+{
+    struct policy *policy;
+    static struct yaml_problems problems;
+    hash_setup();
+    CHECK_INT(policy_parse(BYTES("destinations:\n  agent: {provider: http, url: \"https://a.example\"}\n"
+                                 "sources:\n  wa: {preset: whatsapp, secret: env:A, forward: agent}\n  form: {verify: none}\n"),
+                           &policy, &problems),
+              OK);
+    CHECK_INT(policy->source_count, 2);
+    CHECK_TEXT(policy_source(policy, BYTES("wa"))->preset, "whatsapp");
+    CHECK_TEXT(policy_source(policy, BYTES("wa"))->forward, "agent");
+    CHECK(policy_source(policy, BYTES("form"))->verify_none);
+    CHECK(policy_source(policy, BYTES("nobody")) == NULL);
+    CHECK(policy_source(policy, BYTES("")) == NULL);
+    policy_free(policy);
+    CHECK_INT(policy_parse(BYTES("destinations:\n  agent: {provider: http, url: \"https://a.example\"}\n"
+                                 "sources:\n  form: {verify: none, forward: agnt}\n  form: {verify: none}\n"),
+                           &policy, &problems),
+              INVALID);
+    CHECK(strstr(problems.at[0].text, "did you mean 'agent'") != NULL);
+    CHECK(strstr(problems.at[1].text, "is given twice") != NULL);
+}

@@ -18,6 +18,8 @@
 #define LINGER_US (1 * WHEN_SECOND)
 #define LOOK_EVERY_US (50 * WHEN_MS)
 #define ASK_EVERY_US (250 * WHEN_MS)
+#define CLAIM_TRIES 3
+#define NONCE_SIZE 16
 
 static void sleep_for(int64_t us)
 {
@@ -119,12 +121,13 @@ static enum status call(struct way *way, struct bytes path, const struct buf *bo
     return client_try(way->cli, &request, ret_reply, ret_code, why);
 }
 
-static void write_claim(const struct way_claim *claim, int64_t wait_us, struct buf *body)
+static void write_claim(const struct way_claim *claim, struct bytes nonce, int64_t wait_us, struct buf *body)
 {
     const struct {
         const char *name;
         struct bytes text;
-    } texts[] = {{"workflow", claim->workflow}, {"key", claim->key}, {"action", claim->action}, {"keep", claim->keep}};
+    } texts[] = {
+        {"workflow", claim->workflow}, {"key", claim->key}, {"action", claim->action}, {"keep", claim->keep}, {"nonce", nonce}};
     struct json_out out = json_out_to(body);
     json_open(&out, '{');
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
@@ -142,14 +145,14 @@ static void write_claim(const struct way_claim *claim, int64_t wait_us, struct b
     json_close(&out, '}');
 }
 
-static enum status http_claim(struct way *way, const struct way_claim *claim, int64_t wait_us, struct way_answer *ret,
-                              int *ret_code, struct why *why)
+static enum status http_claim(struct way *way, const struct way_claim *claim, struct bytes nonce, int64_t wait_us,
+                              struct way_answer *ret, int *ret_code, struct why *why)
 {
     struct buf body;
     struct client_reply reply;
     struct way_answer answer = {.hold = -1};
     buf_init(&body, 1 << 20);
-    write_claim(claim, wait_us, &body);
+    write_claim(claim, nonce, wait_us, &body);
     enum status status = call(way, BYTES("/v1/claims"), &body, wait_us, &reply, ret_code, why);
     buf_release(&body);
     if (status != OK)
@@ -397,12 +400,20 @@ struct claim_attempt {
     const struct way_claim *claim;
     int64_t wait_us;
     struct way_answer *ret_answer;
+    char nonce[2 * NONCE_SIZE];
 };
 
+/* A claim whose answer was lost is sent again with the same nonce, and gets that answer. */
 static enum status try_http_claim(struct way *way, void *ctx, int *ret_code, struct why *why)
 {
     struct claim_attempt *attempt = ctx;
-    return http_claim(way, attempt->claim, attempt->wait_us, attempt->ret_answer, ret_code, why);
+    struct bytes nonce = {attempt->nonce, sizeof attempt->nonce};
+    for (int tries = 1;; tries++) {
+        enum status status = http_claim(way, attempt->claim, nonce, attempt->wait_us, attempt->ret_answer, ret_code, why);
+        if (status != UNKNOWN || tries == CLAIM_TRIES || is_stopped(way))
+            return status;
+        sleep_about(ASK_EVERY_US);
+    }
 }
 
 static enum status try_direct_claim(struct way *way, void *ctx, struct why *why)
@@ -414,7 +425,10 @@ static enum status try_direct_claim(struct way *way, void *ctx, struct why *why)
 enum status way_claim(struct way *way, const struct way_claim *claim, int64_t wait_us, struct way_answer *ret_answer,
                       int *ret_code, struct why *why)
 {
-    struct claim_attempt attempt = {claim, wait_us < HTTP_WAIT_MAX_US ? wait_us : HTTP_WAIT_MAX_US, ret_answer};
+    struct claim_attempt attempt = {claim, wait_us < HTTP_WAIT_MAX_US ? wait_us : HTTP_WAIT_MAX_US, ret_answer, ""};
+    char random[NONCE_SIZE];
+    env_real()->random(env_real(), random, sizeof random);
+    bytes_to_hex((struct bytes){random, sizeof random}, attempt.nonce);
     return find_way(way, &(struct attempt){try_http_claim, try_direct_claim, &attempt}, ret_code, why);
 }
 
