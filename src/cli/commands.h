@@ -10,8 +10,8 @@ extern const struct cli_option audit_verify_options[], claim_options[], confirm_
     fail_options[], help_options[], intents_options[], key_options_table[], release_options[], sent_options[], show_options[],
     quarantine_lift_options[], run_options[], token_create_options[], why_options[], effects_add_options[], effects_ls_options[],
     effects_note_options[], effects_resolve_options[], exceptions_assign_options[], exceptions_ls_options[],
-    exceptions_resolve_options[], inbox_limit_options[], inbox_ls_options[], inbox_mute_options[],
-    inbox_note_options[], inbox_replay_options[], inbox_show_options[], trigger_options[];
+    exceptions_resolve_options[], inbox_limit_options[], inbox_ls_options[], inbox_mute_options[], inbox_note_options[],
+    inbox_replay_options[], inbox_show_options[], trigger_options[];
 extern const struct cli_option audit_verify_options[];
 extern const struct cli_option claim_options[];
 extern const struct cli_option confirm_options[];
