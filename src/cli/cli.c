@@ -23,16 +23,32 @@
     {                                                                                 \
         "EXCEPTION", CLI_TEXT, "The exception's id, from exceptions ls.", NULL, false \
     }
+#define EVENT_ARGUMENT                                                   \
+    {                                                                    \
+        "EVENT", CLI_TEXT, "The event's id, from inbox ls.", NULL, false \
+    }
+#define SOURCE_ARGUMENT                                                     \
+    {                                                                       \
+        "SOURCE", CLI_TEXT, "The source's name in the policy.", NULL, false \
+    }
 #define ALL_SHARED (CLI_CALLS_DAEMON | CLI_PRINTS_JSON)
 
 /* clang-format off */
 const struct cli_command cli_commands[] = {
+    {"agents start", "Let an agent that was stopped go on.", {{"AGENT", CLI_TEXT, "The name or id of its token.", NULL, false}}, NULL, ALL_SHARED, NULL,
+     agents_start_run},
+    {"agents stop", "Stop an agent at once: its token begins nothing new. It may finish what it began.",
+     {{"AGENT", CLI_TEXT, "The name or id of its token.", NULL, false}}, NULL, ALL_SHARED,
+     "Tool calls at /mcp, claims, effects and /to are refused from the next request on, and the model is told so. It is in the decision log.\n\n"
+     "  semel agents stop support-bot", agents_stop_run},
     {"audit verify", "Check that no row of the decision log and no result was changed or removed.", {{0}}, audit_verify_options, CLI_PRINTS_JSON,
      "Reads the data itself, so it also works while the daemon is stopped. Exit 65 when a row does not fit.", audit_verify_run},
     {"claim", "Ask to do a thing once: go ahead, here is the result, or wait.", {{0}}, claim_options, ALL_SHARED,
      "Give --key, or --input when the workflow's policy makes the key from it. Only when the answer is \"proceed\" do the work, then say\n"
-     "what became of it with confirm or fail. A thing that was done before prints its result and exits 0.\n\n"
-     "  semel claim --workflow followup --key lead_8821:2026-11-16", claim_run},
+     "what became of it with confirm or fail. A thing that was done before prints its result and exits 0. An answer in a conversation is\n"
+     "named by --thread (or --event) and --action: each question gets one.\n\n"
+     "  semel claim --workflow followup --key lead_8821:2026-11-16\n"
+     "  semel claim --thread thr_0c8zq4x7m2k1h --action reply", claim_run},
     {"completion", "Print the completion script for a shell.",
      {{"SHELL", CLI_CHOICE, "bash, zsh or fish.", completion_shells, false}}, NULL, 0,
      "  semel completion bash > ~/.local/share/bash-completion/completions/semel\n"
@@ -64,6 +80,23 @@ const struct cli_command cli_commands[] = {
     {"help", "Show the commands, or all about one of them.",
      {{"COMMAND", CLI_TEXT, "A command, or the first word of several.", NULL, true},
       {"SUBCOMMAND", CLI_TEXT, "Its second word.", NULL, true}}, help_options, 0, NULL, help_run},
+    {"inbox limit", "Let only so many events of a source go on for a while.", {SOURCE_ARGUMENT}, inbox_limit_options, ALL_SHARED,
+     "The others are muted: kept, not forwarded, and can be released.\n\n"
+     "  semel inbox limit website --most 10 --every 1m --for 2h --note 'someone tests the form'", inbox_limit_run},
+    {"inbox ls", "List what came in, newest first.", {{0}}, inbox_ls_options, ALL_SHARED, NULL, inbox_ls_run},
+    {"inbox mute", "Keep the events of a source back for a while.", {SOURCE_ARGUMENT}, inbox_mute_options, ALL_SHARED,
+     "They are taken in and kept, not forwarded, and can be released.\n\n"
+     "  semel inbox mute website --for 2h --note 'their plugin sends everything again'", inbox_mute_run},
+    {"inbox release", "Let an event through that was suppressed, held, muted or ignored.", {EVENT_ARGUMENT}, inbox_note_options, ALL_SHARED,
+     "Once: a second release changes nothing.", inbox_release_run},
+    {"inbox replay", "Forward an event again on purpose.", {{"EVENT", CLI_TEXT, "The event's id; or give --source.", NULL, true}},
+     inbox_replay_options, ALL_SHARED,
+     "For one that went on and got lost behind semel. Each replay has a key of its own: it does happen again.\n\n"
+     "  semel inbox replay --source website --since 2026-11-16T09:00:00Z --dry-run", inbox_replay_run},
+    {"inbox show", "Show one event.", {EVENT_ARGUMENT}, inbox_show_options, ALL_SHARED, NULL, inbox_show_run},
+    {"inbox suppress", "Say that a held event is a copy indeed.", {EVENT_ARGUMENT}, inbox_note_options, ALL_SHARED, NULL, inbox_suppress_run},
+    {"inbox unmute", "Hear a source again that was muted or limited.", {SOURCE_ARGUMENT}, inbox_note_options, ALL_SHARED, NULL, inbox_unmute_run},
+    {"inbox why", "Tell the story of an event in plain words.", {EVENT_ARGUMENT}, NULL, ALL_SHARED, NULL, inbox_why_run},
     {"intents", "List intents, newest first.", {{0}}, intents_options, ALL_SHARED, NULL, intents_run},
     {"key", "Show the key that a template makes from an input. Asks no daemon.",
      {{"TEMPLATE", CLI_TEXT, "Such as followup:{lead_id}:{day}.", NULL, false}}, key_options_table, CLI_PRINTS_JSON,
@@ -73,6 +106,15 @@ const struct cli_command cli_commands[] = {
     {"keys lint", "Look at the keys of the last days, and say whether duplicates would be recognised.", {{0}}, keys_lint_options, ALL_SHARED,
      "Names what is wrong, proposes a template and says what it would have done on the same traffic. Exit 65 when there is a problem.\n\n"
      "  semel keys lint --workflow followup --since 30d", keys_lint_run},
+    {"mcp", "Make each tool call of an MCP server once: put it in front of the server's command.",
+     {{"CMD [ARG...]", CLI_REST, "The server's command and its arguments.", NULL, false}}, mcp_options, CLI_CALLS_URL,
+     "Speaks MCP on stdin and stdout. Tools that only read pass; any other call goes through the ledger, and an equal one of the same run gets\n"
+     "its result. Works with a daemon or, like semel run, on the data itself. The exit code is the server's.\n\n"
+     "  semel mcp -- npx -y @modelcontextprotocol/server-filesystem /srv/files\n"
+     "  semel mcp --run \"$TICKET\" --server mail --key-fields 'send_mail=to,template' -- ./mail-server", mcp_run},
+    {"mcp-server", "Give an agent semel's own tools: check, claim, confirm, fail, explain, list exceptions.", {{0}}, NULL, CLI_CALLS_DAEMON,
+     "Speaks MCP on stdin and stdout and asks the daemon, with the rights of SEMEL_TOKEN. In an agent's settings:\n\n"
+     "  { \"mcpServers\": { \"semel\": { \"command\": \"semel\", \"args\": [\"mcp-server\"] } } }", mcp_server_run},
     {"policy apply", "Check a policy file and make it the daemon's policy.",
      {{"FILE", CLI_FILE, "The policy, or - for stdin.", NULL, false}}, NULL, ALL_SHARED, NULL, policy_apply_run},
     {"policy check", "Check a policy file. Asks no daemon.",
@@ -113,7 +155,11 @@ const struct cli_command cli_commands[] = {
      "The first start writes an admin token to DIR/admin.token. Use it to make others: semel token create --data DIR …", serve_run},
     {"show", "Show one intent.", {{"INTENT", CLI_TEXT, "The intent's id, or its key when --workflow is given.", NULL, false}},
      show_options, ALL_SHARED, NULL, show_run},
+    {"sources ls", "List the sources of the policy, and what came from them.", {{0}}, NULL, ALL_SHARED, NULL, sources_ls_run},
     {"status", "Say whether the daemon is ready. Exit 75 when it is not.", {{0}}, NULL, ALL_SHARED, NULL, status_run},
+    {"threads ls", "List conversations, newest first.", {{0}}, threads_ls_options, ALL_SHARED, NULL, threads_ls_run},
+    {"threads show", "Tell the story of a conversation: what was asked, and what was done about it.",
+     {{"THREAD", CLI_TEXT, "The conversation's id, thr_….", NULL, false}}, NULL, ALL_SHARED, NULL, threads_show_run},
     {"token create", "Make a token. Its text is printed once.", {{0}}, token_create_options, ALL_SHARED,
      "  export SEMEL_TOKEN=$(semel token create --data ./semel-data --name worker --scopes claim)", token_create_run},
     {"token ls", "List the tokens, without their texts.", {{0}}, NULL, ALL_SHARED, NULL, token_ls_run},
@@ -129,8 +175,8 @@ const struct cli_command cli_commands[] = {
     {"up", "Run the daemon for this computer only, without tokens.", {{0}}, daemon_options, 0,
      "For trying things out. It listens on a loopback address only; use serve to be reached from elsewhere.", up_run},
     {"version", "Print the version.", {{0}}, NULL, CLI_PRINTS_JSON, NULL, version_run},
-    {"why", "Tell the story of an intent in plain words.",
-     {{"INTENT", CLI_TEXT, "The intent's id, or its key when --workflow is given.", NULL, false}}, why_options, ALL_SHARED, NULL, why_run},
+    {"why", "Tell the story of an intent, an event or a conversation in plain words.",
+     {{"ID", CLI_TEXT, "The id of an intent, an event or a conversation; or an intent's key when --workflow is given.", NULL, false}}, why_options, ALL_SHARED, NULL, why_run},
 };
 
 const struct cli_exit_row cli_exits[] = {

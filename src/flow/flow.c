@@ -56,7 +56,14 @@ static enum status run_pass(struct pass *pass)
     return pass_write(pass);
 }
 
-/* Now and then, what is over is forgotten. */
+static enum status take_waiting(void *ctx, const void *row, struct why *why)
+{
+    (void)why;
+    atomic_store(&((struct flow *)ctx)->waiting, ((const struct r_event_waiting_count *)row)->count);
+    return OK;
+}
+
+/* Now and then, what is over is forgotten, and what waits is counted. */
 static enum status sweep(struct flow *flow, struct pass *pass)
 {
     struct env *env = engine_env(flow->engine);
@@ -66,7 +73,8 @@ static enum status sweep(struct flow *flow, struct pass *pass)
     TRY(stage_sweep(pass->store, flow->slice++, pass->ledger->now.wall_us, pass->arena, &more, pass->why));
     flow->sweep_due_us = more ? 0 : env->boot_us(env) + SWEEP_EVERY_US;
     flow->more = flow->more || more;
-    return OK;
+    struct q_event_waiting_count count = {FLOW_WAITING_MAX};
+    return store_run(pass->store, &EVENT_WAITING_COUNT, &count, 1, take_waiting, flow, NULL, pass->why);
 }
 
 struct policy *flow_policy(struct flow *flow, int64_t *ret_version)
@@ -123,6 +131,7 @@ static void pass_done(struct engine_command *command)
     bool good = command->status == OK, again;
     for (size_t i = 0; good && i < flow->decided_count; i++)
         flow_count(flow, flow->decided[i].slot, flow->decided[i].verdict);
+    atomic_store(&flow->failing, !good);
     if (!good)
         LOG(LOG_ERROR, "events could not be decided and are still waiting", LOG_CSTR("why", command->why.text));
     if (good && flow->forwarded > 0 && flow->act != NULL)
@@ -212,6 +221,12 @@ void flow_refused(struct flow *flow, struct bytes source)
     pthread_mutex_lock(&flow->lock);
     flow->counts[slot].refused++;
     pthread_mutex_unlock(&flow->lock);
+}
+
+int64_t flow_waiting(const struct flow *flow, bool *ret_failing)
+{
+    *ret_failing = atomic_load(&flow->failing);
+    return atomic_load(&flow->waiting);
 }
 
 void flow_each_source(struct flow *flow, void (*take)(void *ctx, const struct flow_counts *counts), void *ctx)

@@ -13,7 +13,9 @@ struct flow {
     struct act *act;
     struct engine_command command;
     struct arena arena; /* of the command's answer; unused but asked for */
-    pthread_mutex_t lock; /* for what is below */
+    _Atomic int64_t waiting;
+    atomic_bool failing;
+    pthread_mutex_t lock;                            /* for what is below */
     struct flow_counts counts[FLOW_SOURCES_MAX + 1]; /* the last one: sources that are not counted by name */
     size_t source_count;
     struct policy *policy;
@@ -47,6 +49,7 @@ struct item {
     size_t place_count;
     struct decide_verdict verdict;
     struct thread_open *thread;
+    const struct known *copy_of; /* it repeats this one, and belongs to its question, whatever was asked since; may be NULL */
     struct ledger_command submit;
     struct effect_order order;
     bool forwards;

@@ -36,6 +36,8 @@ static void add_headers(struct effect_request *request, const struct forwarding 
     add_header(request, "Semel-Verdict", verdict_word(forwarding));
     if (event->shadow != 0)
         add_header(request, "Semel-Mode", BYTES("shadow"));
+    if (forwarding->replay > 0)
+        add_header(request, "Semel-Replay", arena_printf(arena, "%lld", (long long)forwarding->replay));
     if (event->thread == 0)
         return;
     add_header(request, "Semel-Thread", id_text("thr", event->thread, arena));
@@ -179,8 +181,8 @@ enum status pass_prepare(struct pass *pass, struct item *item)
     bool goes = item->verdict.verdict == EVENT_ACCEPTED || row->shadow != 0;
     if (!goes || item->source == NULL || item->source->forward.len == 0)
         return OK;
-    struct forwarding forwarding = {pass->policy, pass->policy_version, row,   &item->known.incoming,
-                                    BYTES_NONE,   pass->pepper,         BYTES("semel"), 0};
+    struct forwarding forwarding = {pass->policy, pass->policy_version, row, &item->known.incoming, BYTES_NONE,
+                                    pass->pepper, BYTES("semel"),       0};
     TRY(forward_record(pass->store, row, pass->arena, &forwarding.record, pass->why));
     struct why why;
     enum status status = forward_make(&forwarding, pass->arena, &item->submit, &item->order, &why);

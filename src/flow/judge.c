@@ -60,11 +60,11 @@ static bool knows(const struct incoming *incoming, const struct identity *identi
     return false;
 }
 
-/* One of the two was sent by somebody whom the other does not know: a machine that tells of a person. */
+/* One of the two says so itself, or was sent by somebody whom the other does not know: a machine tells of a person. */
 static bool is_relayed(const struct incoming *a, const struct incoming *b)
 {
     const struct identity *from_a = first_sender(a), *from_b = first_sender(b);
-    return (from_a != NULL && !knows(b, from_a)) || (from_b != NULL && !knows(a, from_b));
+    return a->relayed || b->relayed || (from_a != NULL && !knows(b, from_a)) || (from_b != NULL && !knows(a, from_b));
 }
 
 static size_t list_candidates(const struct item *item, struct candidate *candidates)
@@ -170,6 +170,15 @@ static enum status converse(struct pass *pass, struct item *item)
     return OK;
 }
 
+/* A copy is no question: it belongs to that of its original. By what it brings, the conversation is recognised from now on. */
+static void converse_copy(struct pass *pass, struct item *item, const struct known *first)
+{
+    item->copy_of = first;
+    for (struct thread_open *thread = pass->places.threads; thread != NULL; thread = thread->next)
+        for (size_t i = 0; thread->row.id == first->row.thread && i < item->place_count; i++)
+            threads_mark(item->places[i], thread);
+}
+
 static enum status raise_card(struct pass *pass, const struct item *item, enum exception_kind kind, int64_t event,
                               const char *reason)
 {
@@ -215,7 +224,10 @@ enum status pass_judge(struct pass *pass, struct item *item)
     struct known *first = item->verdict.first != 0 ? known_first(item) : NULL;
     if (item->verdict.verdict == EVENT_SUPPRESSED && first != NULL && count_copy(pass, item, first))
         TRY(raise_card(pass, item, EXCEPTION_LOOP, first->row.id, "loop"));
-    TRY(converse(pass, item));
+    if (item->verdict.verdict == EVENT_SUPPRESSED && first != NULL && !first->gone && first->row.thread != 0)
+        converse_copy(pass, item, first);
+    else
+        TRY(converse(pass, item));
     if (item->verdict.verdict == EVENT_HELD) {
         bool loop = strcmp(item->verdict.reason, "loop") == 0;
         TRY(raise_card(pass, item, loop ? EXCEPTION_LOOP : EXCEPTION_LIKELY_DUPLICATE, item->known.row.id, item->verdict.reason));

@@ -305,6 +305,7 @@ static void read_people(struct mail *mail)
     drop_own(&people);
     bool instead = people.reply_count > 0;
     bool same_house = instead && people.from_count > 0 && bytes_eq(domain_of(people.reply[0]), domain_of(people.from[0]));
+    mail->out->relayed = instead && !same_house;
     add_people(mail, people.reply, people.reply_count, true);
     add_people(mail, people.from, people.from_count, !instead);
     add_people(mail, people.sender, people.sender_count, people.reply_count + people.from_count == 0);

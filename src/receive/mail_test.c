@@ -119,6 +119,7 @@ TEST(the_person_behind_a_notification_is_in_reply_to)
     CHECK_TEXT(in.text, "From: Jane Doe <jane@example.com>\nSubject: Prices\n\nMessage Body:\nWhat does it cost?");
     check_identity(&in, "jane@example.com", true);
     check_identity(&in, "wordpress@shop.example", false);
+    CHECK(in.relayed);
 }
 
 TEST(a_reply_to_that_says_nothing_new_changes_nothing)
@@ -129,6 +130,7 @@ TEST(a_reply_to_that_says_nothing_new_changes_nothing)
     in = get("From: Jane <jane@example.com>\nTo: leads@shop.example\nReply-To: leads@shop.example\n\nx\n");
     CHECK_INT(in.identity_count, 1);
     check_identity(&in, "jane@example.com", true);
+    CHECK(!in.relayed);
 }
 
 TEST(names_are_decoded)
@@ -364,6 +366,7 @@ TEST(transfer_encodings_and_charsets_are_undone)
     CHECK_TEXT(get(HEAD "Content-Type: text/plain; charset=no-such\n\nCaf\xE9\n").text, "Café");
     CHECK_TEXT(get(HEAD "Content-Type: text/plain; charset=koi8-r\n\n\xF0\xD2\xC9\xD7\xC5\xD4\n").text, "Привет");
     CHECK_TEXT(get(HEAD "Content-Type: text/plain; charset=iso-2022-jp\n\n\x1B$B$3$s\x1B(B\n").text, "こん");
+    CHECK_TEXT(get(HEAD PLAIN "a\u00a0b\u200b\tc\x01\n").text, "a b c");
     CHECK_TEXT(get(HEAD "\nno type, UTF-8: é\n").text, "no type, UTF-8: é");
 }
 

@@ -265,6 +265,7 @@ static enum status take_events(struct work *work)
         return FULL;
     for (size_t i = 0; i < count; i++)
         source->maps[source->map_count++] = own[i];
+    source->own_map_count = count;
     for (size_t i = 0; i < work->preset.map_count; i++)
         source->maps[source->map_count++] = work->preset.maps[i];
     return OK;

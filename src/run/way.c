@@ -126,13 +126,17 @@ static void write_claim(const struct way_claim *claim, struct bytes nonce, int64
     const struct {
         const char *name;
         struct bytes text;
-    } texts[] = {
-        {"workflow", claim->workflow}, {"key", claim->key}, {"action", claim->action}, {"keep", claim->keep}, {"nonce", nonce}};
+    } texts[] = {{"workflow", claim->workflow}, {"key", claim->key}, {"action", claim->action},
+                 {"keep", claim->keep},         {"run", claim->run}, {"nonce", nonce}};
     struct json_out out = json_out_to(body);
     json_open(&out, '{');
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         json_name(&out, texts[i].name);
         json_text(&out, texts[i].text);
+    }
+    if (claim->input.at != NULL) {
+        json_name(&out, "input");
+        json_raw(&out, claim->input);
     }
     json_name(&out, "lease_ms");
     json_i64(&out, claim->lease_us / WHEN_MS);
@@ -289,10 +293,17 @@ static enum status direct_claim(struct way *way, const struct way_claim *claim, 
     struct direct direct;
     struct ledger_answer answer;
     TRY(open_direct(way, &direct, why));
-    const struct claim_naming naming = {.workflow = claim->workflow, .key = claim->key, .action = claim->action};
+    struct json input;
+    struct claim_naming naming = {.workflow = claim->workflow, .key = claim->key, .action = claim->action, .run = claim->run};
     struct ledger_command command = {.op = OP_CLAIM};
     struct bytes field;
-    enum status status = direct_name(&direct, &naming, &way->cli->arena, &command, &field, why);
+    enum status status = OK;
+    if (claim->input.at != NULL) {
+        status = take_result(way, claim->input, &input, why);
+        naming.input = &input;
+    }
+    if (status == OK)
+        status = direct_name(&direct, &naming, &way->cli->arena, &command, &field, why);
     command.lease_us = claim->lease_us;
     command.two_phase = true;
     if (claim->keep.at != NULL)
@@ -462,6 +473,45 @@ enum status way_say(struct way *way, const struct way_say *say, enum ledger_verd
 {
     struct say_attempt attempt = {say, ret_verdict};
     return find_way(way, &(struct attempt){try_http_say, try_direct_say, &attempt}, ret_code, why);
+}
+
+/* ---- the policy ---- */
+
+static enum status try_http_policy(struct way *way, void *ctx, int *ret_code, struct why *why)
+{
+    struct policy **ret_policy = ctx;
+    struct client_reply reply;
+    const struct client_request request = {
+        .method = "GET", .path = BYTES("/v1/policy"), .timeout_us = HTTP_TIMEOUT_US, .stop = way->stop};
+    TRY(client_try(way->cli, &request, &reply, ret_code, why));
+    if (reply.status == 403)
+        return why_set(why, NOTHING, "the token may not read the policy: it needs the scope \"read\"");
+    if (reply.status != 200 || !reply.is_json)
+        return take_problem(way->cli, &reply, ret_code, why);
+    struct yaml_problems *problems = calloc(1, sizeof *problems);
+    ASSERT(problems != NULL);
+    const struct json *text = json_get(&reply.json, BYTES("text"));
+    enum status status = policy_parse(text != NULL && text->type == JSON_STRING ? text->text : BYTES(""), ret_policy, problems);
+    if (status != OK)
+        status = why_set(why, INVALID, "the daemon's policy is not understood here: %s", problems->at[0].text);
+    free(problems);
+    return status;
+}
+
+static enum status try_direct_policy(struct way *way, void *ctx, struct why *why)
+{
+    struct policy **ret_policy = ctx;
+    struct direct direct;
+    TRY(open_direct(way, &direct, why));
+    *ret_policy = direct.policy;
+    policy_use(direct.policy);
+    direct_close(&direct);
+    return OK;
+}
+
+enum status way_policy(struct way *way, struct policy **ret_policy, int *ret_code, struct why *why)
+{
+    return find_way(way, &(struct attempt){try_http_policy, try_direct_policy, ret_policy}, ret_code, why);
 }
 
 void way_wait(struct way *way, const struct way_answer *answer, int64_t wait_us)

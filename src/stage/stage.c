@@ -132,6 +132,8 @@ enum status event_record(const struct incoming *incoming, struct arena *arena, s
     json_i64(&out, incoming->at_us);
     json_name(&out, "automatic");
     json_bool(&out, incoming->automatic);
+    json_name(&out, "relayed");
+    json_bool(&out, incoming->relayed);
     json_close(&out, '}');
     struct bytes content = buf.failed ? BYTES_NONE : arena_dup(arena, buf_bytes(&buf));
     buf_release(&buf);
@@ -160,6 +162,7 @@ static const struct json_field content_fields[] = {
     {"identities", JSON_FIELD_VALUE, offsetof(struct content_fields, identities), true, 0, 0, NULL},
     {"at", JSON_FIELD_INT, offsetof(struct content_fields, incoming.at_us), false, 0, 0, NULL},
     {"automatic", JSON_FIELD_BOOL, offsetof(struct content_fields, incoming.automatic), false, 0, 0, NULL},
+    {"relayed", JSON_FIELD_BOOL, offsetof(struct content_fields, incoming.relayed), false, 0, 0, NULL},
 };
 
 struct identity_fields {
