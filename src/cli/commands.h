@@ -11,7 +11,7 @@ extern const struct cli_option audit_verify_options[], claim_options[], confirm_
     quarantine_lift_options[], run_options[], token_create_options[], why_options[], effects_add_options[], effects_ls_options[],
     effects_note_options[], effects_resolve_options[], exceptions_assign_options[], exceptions_ls_options[],
     exceptions_resolve_options[], inbox_limit_options[], inbox_ls_options[], inbox_mute_options[],
-    inbox_note_options[], inbox_replay_options[], inbox_show_options[], trigger_options[];
+    inbox_note_options[], inbox_replay_options[], inbox_show_options[], policy_backtest_options[], trigger_options[];
 extern const struct cli_option audit_verify_options[];
 extern const struct cli_option claim_options[];
 extern const struct cli_option confirm_options[];
@@ -69,6 +69,7 @@ int inbox_why_run(struct cli *cli);
 int intents_run(struct cli *cli);
 int key_run(struct cli *cli);
 int policy_apply_run(struct cli *cli);
+int policy_backtest_run(struct cli *cli);
 int policy_check_run(struct cli *cli);
 int policy_settings_run(struct cli *cli);
 int policy_show_run(struct cli *cli);
