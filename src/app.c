@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "agent/gateway.h"
 #include "api/api.h"
 #include "api/mail.h"
 #include "base/when.h"
@@ -27,7 +28,6 @@ struct app {
     const struct app_options *options;
     struct engine *engine;
     struct api api;
-    struct smtp_server *mail[2]; /* LMTP, SMTP; NULL where mail is not taken */
     sigset_t signals;
     pthread_t signal_thread;
 };
@@ -332,7 +332,7 @@ static enum status open_mail(struct app *app, struct why *why)
             .user = &app->api,
         };
         if (listen[i] != NULL)
-            TRY(smtp_server_open(&config, &app->mail[i], why));
+            TRY(smtp_server_open(&config, &app->api.mail[i], why));
     }
     return OK;
 }
@@ -340,15 +340,15 @@ static enum status open_mail(struct app *app, struct why *why)
 static void stop_mail(struct app *app)
 {
     for (size_t i = 0; i < 2; i++)
-        if (app->mail[i] != NULL)
-            smtp_server_stop(app->mail[i]);
+        if (app->api.mail[i] != NULL)
+            smtp_server_stop(app->api.mail[i]);
 }
 
 static void free_mail(struct app *app)
 {
     for (size_t i = 0; i < 2; i++)
-        if (app->mail[i] != NULL)
-            smtp_server_free(app->mail[i]);
+        if (app->api.mail[i] != NULL)
+            smtp_server_free(app->api.mail[i]);
 }
 
 static void greet(const struct app *app)
@@ -361,8 +361,8 @@ static void greet(const struct app *app)
     printf("├─ Health   %s://%s/readyz      (metrics: %s://%s/metrics)\n", scheme, address, scheme, address);
     static const char *const names[] = {"LMTP", "SMTP"};
     for (size_t i = 0; i < 2; i++)
-        if (app->mail[i] != NULL)
-            printf("├─ Mail     %s on %s\n", names[i], smtp_server_address(app->mail[i]));
+        if (app->api.mail[i] != NULL)
+            printf("├─ Mail     %s on %s\n", names[i], smtp_server_address(app->api.mail[i]));
     printf("└─ Try      semel claim --workflow demo --key hello-1\n");
     fflush(stdout);
 }
@@ -406,6 +406,7 @@ int app_run(const struct app_options *options)
     int code = status == OK ? 0 : complain(exit_code_of(status), why.text);
     if (status == OK)
         run(app);
+    gateway_close(&app->api);
     act_close(app->api.act);
     flow_stop(app->api.flow);
     if (status == OK)
@@ -415,6 +416,7 @@ int app_run(const struct app_options *options)
     stop_mail(app);
     if (app->api.server != NULL)
         http_server_close(app->api.server); /* runs the loop until all is closed */
+    gateway_free(&app->api);
     free_mail(app);
     tally_free(app->api.tally);
     llm_close(app->api.llm);

@@ -53,9 +53,23 @@ export interface ClaimOptions extends HoldOptions {
     /** What the key stands for. The same key with another input is refused. Only a hash of it is stored. */
     input?: unknown;
     run?: string;
+    /** With `action` and no key: an answer in a conversation. Each question gets one, whoever gives it. */
     thread?: string;
     action?: string;
+    /** Which question is answered: the event, `evt_…`; or the epoch, as Semel-Epoch says; else the conversation's last one. */
+    event?: string;
+    epoch?: number;
+    /** The same for a conversation that semel did not see come in: what only this question has, such as the message's id. */
+    question?: string;
 }
+
+export interface AnswerOptions extends Omit<ClaimOptions, 'thread' | 'epoch' | 'event' | 'question' | 'workflow'> {
+    /** What is done about the question, 'reply'. */
+    action?: string;
+}
+
+/** The headers of a request: a Headers object, or those of Node. */
+export type AnyHeaders = { entries(): Iterable<[string, string]> } | Record<string, string | string[] | undefined>;
 
 export interface FailOptions {
     effect?: Effect;
@@ -144,6 +158,7 @@ export class Semel {
     readonly workflow: string | undefined;
     readonly core: Core;
     claim<T = any>(key: string | null | undefined, options?: ClaimOptions): Promise<Claim<T>>;
+    answerOnce<T = any>(headers: AnyHeaders, options?: AnswerOptions): Promise<Claim<T>>;
     once<F extends (...args: any[]) => any>(fn: F, options?: OnceOptions<Parameters<F>>): Once<F>;
     onceTool<T extends object>(tool: T, options?: OnceOptions): T;
     semelFetch(fetch: typeof globalThis.fetch, options: FetchOptions): typeof globalThis.fetch;
@@ -154,6 +169,8 @@ export class Semel {
 export function once<F extends (...args: any[]) => any>(fn: F, options?: OnceOptions<Parameters<F>>): Once<F>;
 /** Asks to do a thing once. Without a key the workflow's policy makes it from `input`. */
 export function claim<T = any>(key: string | null | undefined, options?: ClaimOptions): Promise<Claim<T>>;
+/** Asks to answer a question once. The headers are those of the request with which semel forwarded it. */
+export function answerOnce<T = any>(headers: AnyHeaders, options?: AnswerOptions): Promise<Claim<T>>;
 /** A tool of the AI SDK, of LangChain, or anything with `invoke`. */
 export function onceTool<T extends object>(tool: T, options?: OnceOptions): T;
 /** A fetch that goes through semel's `/to/{destination}/…`. */
@@ -202,3 +219,5 @@ export function keyTemplate(template: string, options?: { time?: string; zone?: 
 export function canonical(value: unknown): string;
 export function fingerprint(input: unknown, options?: { ignore?: readonly string[]; pepper?: string }): { whole: string; fields?: Record<string, string> };
 export function downstreamKey(space: string, workflow: string, key: string): string;
+/** The key of an answer; undefined when only semel knows the question. */
+export function answerKey(answer: { thread: string; action: string; epoch?: number; question?: string }): string | undefined;

@@ -94,6 +94,7 @@ struct act_figures {
     struct bytes destination;
     uint64_t outcomes[OUTCOME_UNKNOWN + 1], probes;
     int64_t running;
+    int64_t stranded; /* effects that wait while the policy has no such destination */
     bool breaker_open;
 };
 

@@ -175,6 +175,14 @@ void job_take(struct job *job)
     submit(job, JOB_TAKING);
 }
 
+void job_give_up(struct job *job)
+{
+    job->give_up = true;
+    job->place->pace.running++; /* there is no destination whose pace it could take */
+    job->command = (struct engine_command){.ledger = ledger_command(job, OP_TAKE)};
+    submit(job, JOB_TAKING);
+}
+
 static void leave(struct job *job)
 {
     pace_cancel(&job->place->pace);
@@ -522,7 +530,10 @@ static void call_done(struct transport_call *call)
 {
     struct job *job = call->user;
     struct bytes because = BYTES_NONE;
-    pace_end(&job->place->pace, is_trouble(call), job->act->env->boot_us(job->act->env));
+    if (job->memo && is_trouble(call))
+        pace_cancel(&job->place->pace); /* its caller waits and decides; nobody is spared by making others wait too */
+    else
+        pace_end(&job->place->pace, is_trouble(call), job->act->env->boot_us(job->act->env));
     if (job->asking) {
         answered_question(job);
         return;

@@ -60,6 +60,13 @@ CHECKED enum status outbox_again(struct store *store, struct ledger *ledger, con
 CHECKED enum status outbox_finish(struct store *store, struct ledger *ledger, const struct row_effect *effect, struct bytes note,
                                   struct why *why);
 
+/* ---- stranded: open effects whose destination is not in the policy ---- */
+
+/* Calls `each` for every such destination, with how many wait there. */
+CHECKED enum status outbox_stranded(struct store *store, const struct policy *policy, struct arena *arena,
+                                    void (*each)(void *ctx, struct bytes destination, int64_t effects), void *ctx,
+                                    struct why *why);
+
 /* ---- the log is the truth: see rebuild.c ---- */
 
 /* What one of these statements does to a row. */

@@ -137,7 +137,8 @@ static enum status wait(struct store *store, struct ledger *ledger, struct why *
 static enum status give_to_a_person(struct store *store, struct ledger *ledger, struct why *why)
 {
     struct q_outbox_stand stand = {at.effect.intent, STEP_PERSON, OUTBOX_NEVER, at.effect.probes + 1, at.effect.due};
-    struct exception_order order = {EXCEPTION_DEAD_LETTER, BYTES("main"), BYTES("bo"), BYTES("it is over"), at.effect.intent, 0, 5};
+    struct exception_order order = {
+        EXCEPTION_DEAD_LETTER, BYTES("main"), BYTES("bo"), BYTES("it is over"), at.effect.intent, 0, 5};
     TRY(outbox_stand(store, ledger, &at.effect, &stand, &at.changed, why));
     return at.changed ? exception_raise(store, ledger, &order, why) : OK;
 }
@@ -180,8 +181,8 @@ static void begin(struct house *house, enum house_storage storage)
 
 TEST_BOTH(the_audit_alone_rebuilds_the_outbox_and_its_exceptions)
 {
-    static enum status (*const changes[])(struct store *, struct ledger *, struct why *) = {end, ask, give_to_a_person, send_again,
-                                                                                           end, give_to_a_person, finish};
+    static enum status (*const changes[])(struct store *, struct ledger *,
+                                          struct why *) = {end, ask, give_to_a_person, send_again, end, give_to_a_person, finish};
     static const size_t cards[] = {0, 0, 1, 1, 1, 2, 2};
     struct house house;
     struct audit_verified verified;

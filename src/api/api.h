@@ -11,7 +11,6 @@
 #include "audit/applied.h"
 #include "engine/engine.h"
 #include "flow/flow.h"
-#include "ledger/naming.h"
 #include "http/server.h"
 #include "ledger/naming.h"
 #include "policy/policy.h"
@@ -23,6 +22,8 @@
 #define API_LIST_DEFAULT 50
 
 struct call;
+struct gateway;
+struct smtp_server;
 struct llm;
 struct llm_figures;
 struct row_run;
@@ -34,12 +35,14 @@ struct api {
     struct act *act;
     struct flow *flow;
     struct http_server *server;
+    struct smtp_server *mail[2]; /* LMTP, SMTP; NULL where mail is not taken */
     struct policy *policy;
     int64_t policy_version;
     struct access *access;
     struct secrets *secrets;
-    bool open;           /* no tokens asked for: loopback only */
-    const char *storage; /* "sqlite", "postgres" */
+    struct gateway *gateway; /* of MCP servers; made by the first call to one. See agent/gateway.h */
+    bool open;               /* no tokens asked for: loopback only */
+    const char *storage;     /* "sqlite", "postgres" */
     int64_t started_us;
     atomic_bool stopping;
     bool backtesting;            /* one at a time */
@@ -56,6 +59,9 @@ struct route {
     void (*handle)(struct call *call);
 };
 
+/* Beside a route's scope: also for an agent that was stopped. It says what became of what was begun, or answers that itself. */
+#define ROUTE_FINISHES 256
+
 extern const struct route api_routes[];
 extern const size_t api_route_count;
 
@@ -66,6 +72,7 @@ struct call {
     struct bytes params[API_PARAMS_MAX]; /* what stood for {…} in the path, decoded */
     struct bytes space, actor;
     int scopes;
+    bool stopped; /* an operator stopped the agent that asks */
     char request_id[32];
     struct buf out; /* the body under construction */
     struct http_header headers[12];
@@ -128,6 +135,18 @@ bool call_param_id(struct call *call, size_t param, const char *prefix, int64_t 
 
 /* A member that is an id, such as "intent":"int_…"; null for 0. */
 void call_write_id(struct json_out *out, const char *name, const char *prefix, int64_t id);
+void call_write_effect(struct json_out *out, const struct ledger_answer *answer); /* effect, intent, state */
+
+/* On the reader: the member `result` with these stored bytes, null when there are none. */
+CHECKED enum status call_write_result(struct call *call, struct store *store, int64_t body, struct json_out *out,
+                                      struct why *why);
+
+/* On the reader: a list begins; … and ends with where the next page is, `next` 0 when this is the last. */
+void call_open_list(struct json_out *out);
+void call_close_list(struct json_out *out, const char *prefix, int64_t next, int64_t limit);
+
+/* Answers with what was read; NOTHING becomes not_found with this sentence. */
+void call_reply_read(struct call *call, const char *nothing);
 
 /* ---- problem.c: RFC 9457 ---- */
 
@@ -172,6 +191,8 @@ int64_t claims_preferred_wait_ms(struct call *call);
 void claims_answer(struct call *call);
 
 /* ---- handlers ---- */
+void agents_start(struct call *call);
+void agents_stop(struct call *call);
 void claims_create(struct call *call);
 void claims_sent(struct call *call);
 void claims_confirm(struct call *call);
@@ -202,6 +223,8 @@ void llm_forward(struct call *call);
 void runs_list(struct call *call);
 void runs_show(struct call *call);
 void intents_list(struct call *call);
+void mcp_gateway(struct call *call);                                  /* agent/gateway.c */
+void gateway_metrics(const struct gateway *gateway, struct buf *out); /* agent/gateway.c; nothing for NULL */
 void intents_show(struct call *call);
 void decisions_list(struct call *call);
 void policy_show(struct call *call);
@@ -226,6 +249,8 @@ void metrics_show(struct call *call);
 void openapi_show(struct call *call);
 void root_show(struct call *call);
 void quarantine_lift_post(struct call *call);
+void workflows_lint(struct call *call);
+void workflows_list(struct call *call);
 
 /* An audit row that is not about an intent. `detail` is JSON or absent. */
 enum status admin_record(struct ledger *ledger, struct bytes space, struct bytes actor, const char *kind, struct bytes detail);
@@ -251,8 +276,10 @@ bool policy_body(struct call *call, struct policy **ret_policy);
 struct policy_order {
     struct bytes text, actor;
     struct hash hash;
+    const struct policy *policy; /* the same, to count what it leaves stranded; may be NULL */
     int64_t version;
     bool changed;
+    int64_t stranded; /* effects that wait for a destination which it lacks */
 };
 enum status policy_write(struct store *store, struct ledger *ledger, struct engine_command *command, struct why *why);
 

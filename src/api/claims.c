@@ -92,6 +92,8 @@ static void write_intent_or_other(struct call *call, struct json_out *out)
 static void write_unknown(struct call *call, struct json_out *out)
 {
     write_intent_or_other(call, out);
+    if (call->command.answer.other)
+        return; /* its fence is its own callers' */
     json_name(out, "fence");
     json_i64(out, call->command.answer.fence);
 }
@@ -190,9 +192,10 @@ static void answer_in_progress(struct call *call)
 static void answer_unknown(struct call *call)
 {
     if (call->command.answer.other)
-        problem_with(call, "outcome_unknown", write_unknown,
-                     "Nobody can tell whether another question of this conversation was answered. Answers wait until a person has "
-                     "said so (semel exceptions resolve); with on_unknown: skip for the workflow answers they do not.");
+        problem_with(
+            call, "outcome_unknown", write_unknown,
+            "Nobody can tell whether another question of this conversation was answered. Answers wait until a person has "
+            "said so (semel exceptions resolve); with on_unknown: skip for the workflow answers they do not.");
     else
         problem_with(call, "outcome_unknown", write_unknown, "The last holder stopped after it may have acted.");
 }

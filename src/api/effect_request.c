@@ -2,6 +2,7 @@
 
 #include "base/base64.h"
 #include "base/when.h"
+#include "destination/header.h"
 
 #define MAIL_RECIPIENTS_MAX 1000
 #define MAIL_LINE_MAX 900
@@ -36,17 +37,6 @@ static bool is_header_value(struct bytes value)
     return true;
 }
 
-/* What semel says itself: the connection's own, and what the destination's settings say. */
-static bool is_reserved(struct bytes name)
-{
-    static const char *const names[] = {"host", "content-length", "transfer-encoding", "connection", "expect",
-                                        "te",   "upgrade",        "keep-alive"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (bytes_eq_nocase(name, bytes_of(names[i])))
-            return true;
-    return false;
-}
-
 static bool take_headers(struct call *call, const struct json *json, const struct destination *destination,
                          struct effect_request *request)
 {
@@ -65,7 +55,7 @@ static bool take_headers(struct call *call, const struct json *json, const struc
                           "The headers of a command are its environment: they begin with SEMEL_.");
             return false;
         }
-        if (!good || is_reserved(member->name) || !add_pair(request, member->name, member->value.text)) {
+        if (!good || header_is_request_framing(member->name) || !add_pair(request, member->name, member->value.text)) {
             problem_field(call, BYTES("request.headers"),
                           "\"%.*s\" cannot be a header here: names are tokens, values are one line of text, at most %d, and "
                           "framing is semel's own.",
@@ -76,17 +66,9 @@ static bool take_headers(struct call *call, const struct json *json, const struc
     return true;
 }
 
-static bool has_header(const struct effect_request *request, const char *name)
-{
-    for (size_t i = 0; i < request->header_count; i++)
-        if (bytes_eq_nocase(request->headers[i].name, bytes_of(name)))
-            return true;
-    return false;
-}
-
 static void set_type(struct effect_request *request, const char *type)
 {
-    if (!has_header(request, "content-type"))
+    if (header_find(request->headers, request->header_count, BYTES("content-type")).at == NULL)
         add_pair(request, BYTES("Content-Type"), bytes_of(type));
 }
 
@@ -405,4 +387,26 @@ bool effect_request_make(struct call *call, const struct effect_contents *body, 
         return take_mail(call, body->mail, destination, request);
     return body->request != NULL ? take_request(call, body->request, destination, request)
                                  : take_payload(body->payload, destination, request);
+}
+
+/* ---- how it will be sent ---- */
+
+enum status effect_request_prepare(struct call *call, const struct destination *destination, const struct call_rules *rules,
+                                   const struct effect_request *request, struct effect_request *ret_prepared,
+                                   struct bytes *ret_record, struct why *why)
+{
+    struct ledger_command *command = &call->command.ledger;
+    struct effect_request prepared;
+    char downstream[DOWNSTREAM_KEY_SIZE + 1];
+    downstream_key(command->space, command->workflow, command->key, downstream);
+    TRY(destination_prepare(destination, rules, downstream, request, call->request->arena, &prepared, why));
+    TRY(request_record(&prepared, call->request->arena, ret_record, why));
+    command->lease_us = act_lease_us(destination);
+    command->window_us = rules->window_us;
+    command->capability = rules->capability;
+    command->on_unknown = destination->on_unknown;
+    command->two_phase = false;        /* it counts as sent from the moment it is taken */
+    command->attempts_max = INT32_MAX; /* the outbox counts its tries, or its caller does */
+    *ret_prepared = prepared;
+    return OK;
 }

@@ -68,10 +68,7 @@ static void answer_effect(struct call *call, int status)
     const struct effect_state *state = call->state;
     struct json_out out = json_out_to(&call->out);
     json_open(&out, '{');
-    call_write_id(&out, "effect", "eff", answer->intent);
-    call_write_id(&out, "intent", "int", answer->intent);
-    json_name(&out, "state");
-    json_cstr(&out, intent_state_names[answer->state]);
+    call_write_effect(&out, answer);
     json_name(&out, "destination");
     json_text(&out, state->order.row.destination);
     json_name(&out, "workflow");
@@ -156,9 +153,7 @@ static bool fill_order(struct call *call, struct effect_state *state, const stru
 {
     const struct destination *destination = state->destination;
     const struct call_rules *rules = destination_call(destination, request->method, request->path);
-    struct ledger_command *submit = &call->command.ledger;
     struct effect_request prepared;
-    char downstream[DOWNSTREAM_KEY_SIZE + 1];
     struct why why;
     if (rules->reads) {
         problem_field(call, BYTES("request"),
@@ -166,19 +161,10 @@ static bool fill_order(struct call *call, struct effect_state *state, const stru
                       BYTES_ARG(request->method), BYTES_ARG(destination->name));
         return false;
     }
-    downstream_key(submit->space, submit->workflow, submit->key, downstream);
-    if (destination_prepare(destination, rules, downstream, request, call->request->arena, &prepared, &why) != OK ||
-        request_record(&prepared, call->request->arena, &state->order.record, &why) != OK) {
-        problem_field(call, BYTES("request"), "%s", why.text);
-        return false;
-    }
-    submit->lease_us = act_lease_us(destination);
-    submit->window_us = rules->window_us;
-    submit->capability = rules->capability;
-    submit->on_unknown = destination->on_unknown;
-    submit->two_phase = false;        /* it counts as sent from the moment it is taken */
-    submit->attempts_max = INT32_MAX; /* the outbox counts its tries */
-    return true;
+    if (effect_request_prepare(call, destination, rules, request, &prepared, &state->order.record, &why) == OK)
+        return true;
+    problem_field(call, BYTES("request"), "%s", why.text);
+    return false;
 }
 
 /* Copies what it needs of the destination: the policy may be replaced while the engine works. */

@@ -15,6 +15,12 @@ struct effect_contents {
 bool effect_request_make(struct call *call, const struct effect_contents *contents, const struct destination *destination,
                          struct effect_request *ret_request);
 
+/* How it will be sent: the request with the destination's key planted (its record too), and the rules of its claim or submission, whose
+ * name is set before. INVALID when the key cannot be planted. */
+CHECKED enum status effect_request_prepare(struct call *call, const struct destination *destination,
+                                           const struct call_rules *rules, const struct effect_request *request,
+                                           struct effect_request *ret_prepared, struct bytes *ret_record, struct why *why);
+
 /* ---- resolve.c: what a person says about an intent ---- */
 
 enum resolution { RESOLVE_HAPPENED, RESOLVE_DID_NOT, RESOLVE_RETRY, RESOLVE_DROP, RESOLUTION_COUNT };

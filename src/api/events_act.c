@@ -96,8 +96,8 @@ struct note_body {
 
 static void act_by_path(struct call *call, enum event_act act)
 {
-    static const struct json_field field = {"note", JSON_FIELD_TEXT, offsetof(struct note_body, note), false, 0,
-                                            EXCEPTION_NOTE_MAX, NULL};
+    static const struct json_field field = {
+        "note", JSON_FIELD_TEXT, offsetof(struct note_body, note), false, 0, EXCEPTION_NOTE_MAX, NULL};
     struct note_body body = {0};
     int64_t event;
     if (call_param_id(call, 0, "evt", &event) && call_body(call, &field, 1, &body))

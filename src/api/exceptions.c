@@ -38,7 +38,8 @@ static const struct choice {
     {EXCEPTION_DEAD_LETTER, RESOLVE_RETRY, "It is sent again, with all its attempts."},
     {EXCEPTION_DEAD_LETTER, RESOLVE_DROP, "It is put away: it did not happen and will not."},
     {EXCEPTION_REFUSED, RESOLVE_DROP, "It is put away: it did not happen and will not under this key."},
-    {EXCEPTION_LIKELY_DUPLICATE, CHOICE_RELEASE, "It goes on as a message of its own, once. If it was a copy, it is answered twice."},
+    {EXCEPTION_LIKELY_DUPLICATE, CHOICE_RELEASE,
+     "It goes on as a message of its own, once. If it was a copy, it is answered twice."},
     {EXCEPTION_LIKELY_DUPLICATE, CHOICE_SUPPRESS, "It counts as a copy and does not go on. If it was none, it is not answered."},
     {EXCEPTION_LOOP, CHOICE_RELEASE, "It goes on, once. If it is part of a loop, the loop goes on too."},
     {EXCEPTION_LOOP, CHOICE_SUPPRESS, "It does not go on. What comes later is looked at as before."},
@@ -128,12 +129,7 @@ static struct cards_state *new_state(struct call *call)
 
 static void finish_read(struct call *call)
 {
-    if (call->read.status == NOTHING)
-        problem(call, "not_found", "There is no such exception.");
-    else if (call->read.status != OK)
-        problem_storage(call, call->read.status, &call->read.why);
-    else
-        call_reply(call, 200);
+    call_reply_read(call, "There is no such exception.");
 }
 
 /* ---- one ---- */
@@ -198,18 +194,9 @@ static enum status read_list(struct store *store, struct engine_read *read, stru
     struct cards_state *state = call->state;
     struct json_out *out = &state->out;
     TRY(find_place(store, call, why));
-    json_open(out, '{');
-    json_name(out, "data");
-    json_open(out, '[');
+    call_open_list(out);
     TRY(read_page(store, call, why));
-    json_close(out, ']');
-    json_name(out, "page");
-    json_open(out, '{');
-    call_write_id(out, "next", "exc", state->count > state->limit ? state->last_id : 0);
-    json_name(out, "limit");
-    json_i64(out, state->limit);
-    json_close(out, '}');
-    json_close(out, '}');
+    call_close_list(out, "exc", state->count > state->limit ? state->last_id : 0, state->limit);
     return OK;
 }
 
@@ -256,8 +243,8 @@ static void finish_found(struct call *call)
         return;
     }
     if (state->card.event != 0) {
-        event_act_on(call, state->card.event, state->choice == CHOICE_RELEASE ? EVENT_ACT_RELEASE : EVENT_ACT_SUPPRESS, state->note,
-                     true);
+        event_act_on(call, state->card.event, state->choice == CHOICE_RELEASE ? EVENT_ACT_RELEASE : EVENT_ACT_SUPPRESS,
+                     state->note, true);
         return;
     }
     struct resolve_order order = {.intent = state->card.intent,

@@ -100,10 +100,7 @@ static void answer_accepted(struct call *call)
         act_wake(call->api->act);
         struct json_out out = json_out_to(&call->out);
         json_open(&out, '{');
-        call_write_id(&out, "effect", "eff", answer->intent);
-        call_write_id(&out, "intent", "int", answer->intent);
-        json_name(&out, "state");
-        json_cstr(&out, intent_state_names[answer->state]);
+        call_write_effect(&out, answer);
         json_close(&out, '}');
         call_header(call, "Preference-Applied", BYTES("respond-async"));
         call_reply(call, 202);
@@ -154,23 +151,13 @@ static bool prepare(struct forward *forward)
 {
     struct call *call = forward->call;
     const struct destination *destination = forward->destination;
-    struct ledger_command *claim = &call->command.ledger;
     struct row_outbox *row = &forward->order.row;
-    char downstream[DOWNSTREAM_KEY_SIZE + 1];
     struct why why;
-    downstream_key(claim->space, claim->workflow, claim->key, downstream);
-    if (destination_prepare(destination, forward->rules, downstream, &forward->request, call->request->arena, &forward->prepared,
-                            &why) != OK ||
-        request_record(&forward->prepared, call->request->arena, &forward->order.record, &why) != OK) {
+    if (effect_request_prepare(call, destination, forward->rules, &forward->request, &forward->prepared, &forward->order.record,
+                               &why) != OK) {
         problem(call, "invalid", "%s", why.text);
         return false;
     }
-    claim->lease_us = act_lease_us(destination);
-    claim->window_us = forward->rules->window_us;
-    claim->capability = forward->rules->capability;
-    claim->on_unknown = destination->on_unknown;
-    claim->two_phase = false;        /* it counts as sent from the moment it is taken */
-    claim->attempts_max = INT32_MAX; /* its caller decides how often */
     *row = (struct row_outbox){
         .space = call->space,
         .destination = destination->name,
@@ -180,7 +167,7 @@ static bool prepare(struct forward *forward)
         .deadline = forward->async ? destination->deadline_us : 0,
         .owner = destination->owner.len > 0 ? destination->owner : BYTES_NONE,
     };
-    claim->evidence = outbox_evidence(&forward->order, call->request->arena);
+    call->command.ledger.evidence = outbox_evidence(&forward->order, call->request->arena);
     return forward_authorize(forward, &forward->prepared);
 }
 

@@ -37,6 +37,9 @@ struct forward {
     bool plain;    /* a model call: its answer is read, so that it must not be compressed */
     bool replayed; /* the answer is one that was given before, with … */
     struct reply_notes notes;
+    bool begun;                                                  /* on the loop: the stream's head was passed on */
+    bool whole;                                                  /* all of the stream was */
+    void (*passed)(struct forward *forward, struct bytes piece); /* may be NULL: a piece of the stream was passed on */
     void (*over)(struct forward *forward); /* may be NULL: called once, before what the call holds is given back */
 };
 
@@ -66,8 +69,14 @@ void forward_send(struct forward *forward, int64_t intent, int64_t fence);
 /* The answer that the claim brought; false when there is no whole one, and nothing was sent. */
 bool forward_replay(struct forward *forward);
 
+/* Begins the reply with the head of another call's stream; then http_reply_piece() and http_reply_end(). */
+void forward_follow(struct forward *forward, const struct forward *leader);
+
 /* Gives back what the call holds; every answer goes through here. */
 void forward_release(struct forward *forward);
+
+/* A header that is semel's own, or belongs to one connection: it is not passed on. */
+bool forward_is_own(struct bytes name);
 
 /* Chooses the key and what it stands for into the claim; false when the problem was sent. */
 bool forward_name(struct forward *forward, struct ledger_command *ret_claim);

@@ -3,21 +3,20 @@
 
 #include "api/forward.h"
 #include "base/when.h"
+#include "destination/header.h"
 
 #define REPLAY_ARENA_MAX (512u << 20)
 
 /* ---- the request ---- */
 
-static bool is_own(struct bytes name)
+bool forward_is_own(struct bytes name)
 {
-    static const char *const names[] = {
-        "host",      "content-length", "transfer-encoding", "connection",    "expect",          "te",          "upgrade",
-        "trailer",   "keep-alive",     "proxy-connection",  "authorization", "prefer",          "semel-token", "semel-key",
-        "semel-run", "semel-workflow", "semel-thread",      "semel-action",  "semel-occurrence"};
+    static const char *const names[] = {"authorization",  "prefer",       "semel-token",  "semel-key",       "semel-run",
+                                        "semel-workflow", "semel-thread", "semel-action", "semel-occurrence"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (bytes_eq_nocase(name, bytes_of(names[i])))
             return true;
-    return false;
+    return header_is_request_framing(name);
 }
 
 struct bytes forward_path(const struct http_head *head)
@@ -64,7 +63,7 @@ bool forward_read(struct forward *forward)
         struct pair pair = {head->headers[i].name, head->headers[i].value};
         if (is_credential(forward, pair.name) && !is_own_token(pair.value) && forward->credential_count < FORWARD_CREDENTIALS_MAX)
             forward->credentials[forward->credential_count++] = pair;
-        if (is_own(pair.name) || is_credential(forward, pair.name) || (forward->plain && is_encoding(pair.name)))
+        if (forward_is_own(pair.name) || is_credential(forward, pair.name) || (forward->plain && is_encoding(pair.name)))
             continue;
         if (!bytes_is_utf8(pair.value)) {
             problem_field(call, pair.name, "The header is not UTF-8, so it cannot be kept exactly.");
@@ -132,10 +131,11 @@ static struct http_header *make_headers(struct call *call, const struct effect_r
     if (answer->intent != 0)
         headers[n++] = (struct http_header){BYTES("Semel-Intent"),
                                             arena_dup(arena, (struct bytes){id, id_format("int", answer->intent, id)})};
-    if (replayed) {
+    if (replayed)
+        headers[n++] = (struct http_header){BYTES("Idempotent-Replayed"), BYTES("true")};
+    if (replayed && answer->expires_us != 0) {
         char expires[32];
         size_t len = when_format(answer->expires_us, expires);
-        headers[n++] = (struct http_header){BYTES("Idempotent-Replayed"), BYTES("true")};
         headers[n++] = (struct http_header){BYTES("Idempotency-Expires"), arena_dup(arena, (struct bytes){expires, len})};
     }
     *ret_count = n;
@@ -206,30 +206,36 @@ struct piece {
     struct bytes bytes; /* behind the struct */
 };
 
+static void begin_stream(struct call *call, const struct effect_reply *head, bool replayed)
+{
+    size_t count = 0;
+    struct http_header *headers = make_headers(call, head, replayed, &count);
+    struct http_reply reply = {.status = head->status, .headers = headers, .header_count = headers != NULL ? count : 0};
+    atomic_fetch_add(&call->api->replies[reply.status / 100 < 6 ? reply.status / 100 : 5], 1);
+    http_reply_begin(call->request, &reply);
+}
+
 static void begin_on_loop(void *arg)
 {
     struct forward *forward = arg;
-    struct call *call = forward->call;
-    size_t count = 0;
-    struct http_header *headers = make_headers(call, &forward->head, false, &count);
-    struct http_reply reply = {.status = forward->head.status, .headers = headers, .header_count = headers != NULL ? count : 0};
-    atomic_fetch_add(&call->api->replies[reply.status / 100 < 6 ? reply.status / 100 : 5], 1);
-    http_reply_begin(call->request, &reply);
+    forward->begun = true;
+    begin_stream(forward->call, &forward->head, false);
+}
+
+void forward_follow(struct forward *forward, const struct forward *leader)
+{
+    forward->call->command.answer = (struct ledger_answer){.intent = leader->attended.intent};
+    begin_stream(forward->call, &leader->head, true);
 }
 
 static void piece_on_loop(void *arg)
 {
     struct piece *piece = arg;
-    http_reply_piece(piece->forward->call->request, piece->bytes);
+    struct forward *forward = piece->forward;
+    http_reply_piece(forward->call->request, piece->bytes);
+    if (forward->passed != NULL)
+        forward->passed(forward, piece->bytes);
     free(piece);
-}
-
-static struct bytes reply_header(const struct effect_reply *reply, const char *name)
-{
-    for (size_t i = 0; i < reply->header_count; i++)
-        if (bytes_eq_nocase(reply->headers[i].name, bytes_of(name)))
-            return reply->headers[i].value;
-    return BYTES_NONE;
 }
 
 static struct pair *keep_headers(const struct effect_reply *reply, struct arena *arena)
@@ -245,7 +251,8 @@ static struct pair *keep_headers(const struct effect_reply *reply, struct arena 
 static void on_head(struct act_call *attended)
 {
     struct forward *forward = attended->user;
-    bool events = bytes_starts(reply_header(&attended->reply, "content-type"), BYTES("text/event-stream"));
+    bool events = bytes_starts(header_find(attended->reply.headers, attended->reply.header_count, BYTES("content-type")),
+                               BYTES("text/event-stream"));
     forward->head = (struct effect_reply){.status = attended->reply.status, .header_count = attended->reply.header_count};
     forward->head.headers = keep_headers(&attended->reply, &forward->pieces);
     forward->streaming = events && forward->head.status >= 200 && forward->head.status < 300 && !forward->pieces.failed;
@@ -314,6 +321,7 @@ static void end_stream(struct forward *forward)
     struct call *call = forward->call;
     const struct act_call *attended = &forward->attended;
     bool whole = attended->end == TRANSPORT_ANSWERED && attended->status == OK && !forward->broken;
+    forward->whole = whole;
     forward_release(forward);
     struct buf out = call->out;
     http_reply_end(call->request, whole);

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/when.h"
 #include "destination/destination_read.h"
+#include "destination/header.h"
 
 #define OCCURRENCE_MAX 1000000
 #define KEY_PARTS_MAX (16 + SETTING_LIST_MAX)
@@ -74,6 +75,7 @@ static void over(struct forward *forward)
     int64_t input = forward->replayed ? forward->notes.input : tokens->input,
             output = forward->replayed ? forward->notes.output : tokens->output;
     llm_keep_end(own);
+    llm_follow_end(own);
     if (own->flight != NULL)
         llm_flight_leave(own->flight, whole || forward->replayed, env->boot_us(env));
     if (!own->sent && !forward->replayed)
@@ -87,14 +89,6 @@ static void over(struct forward *forward)
 }
 
 /* ---- which call it is ---- */
-
-static struct bytes header_of(const struct llm_call *own, struct bytes name)
-{
-    for (size_t i = 0; i < own->forward.request.header_count; i++)
-        if (bytes_eq_nocase(own->forward.request.headers[i].name, name))
-            return own->forward.request.headers[i].value;
-    return BYTES_NONE;
-}
 
 /* Takes the member at the dotted path out of the tree. */
 static void leave_out(struct json *json, struct bytes path)
@@ -184,7 +178,7 @@ static void hash_call(struct llm_call *own, struct bytes scope, struct bytes occ
                                          own->run.at != NULL ? own->run : BYTES("")};
     size_t count = 9;
     for (size_t i = 0; i < memo->vary_count; i++)
-        parts[count++] = header_of(own, memo->vary[i]);
+        parts[count++] = header_find(own->forward.request.headers, own->forward.request.header_count, memo->vary[i]);
     for (size_t i = 0; forward_brings_credential(forward) && i < forward->credential_count; i++)
         parts[count++] = forward->credentials[i].value;
     own->hash = hash_parts(parts, count);
@@ -194,7 +188,10 @@ _Static_assert(9 + SETTING_LIST_MAX + FORWARD_CREDENTIALS_MAX <= KEY_PARTS_MAX, 
 static bool is_retry(const struct llm_call *own)
 {
     uint64_t n;
-    return bytes_to_u64(header_of(own, BYTES("x-stainless-retry-count")), &n) && n > 0;
+    return bytes_to_u64(
+               header_find(own->forward.request.headers, own->forward.request.header_count, BYTES("x-stainless-retry-count")),
+               &n) &&
+           n > 0;
 }
 
 /* "openai:0123…", and outside of runs and windows the leader of those that are the same. */
@@ -248,6 +245,7 @@ static void answer_claim(struct call *call)
         problem_storage(call, call->command.status, &call->command.why);
     } else if (answer->verdict == VERDICT_PROCEED && answer->fence != 0) {
         own->sent = true;
+        own->forward.passed = llm_follow_piece;
         llm_keep(call->api, own);
         forward_send(&own->forward, answer->intent, answer->fence);
     } else if (answer->verdict == VERDICT_IN_PROGRESS) {
@@ -283,9 +281,11 @@ static bool remember(struct llm_call *own)
     struct bytes key = make_key(own, !alone ? NULL : flight != NULL ? flight->leader : call->request_id);
     if (!name_claim(own, key, &call->command.ledger) || !forward_authorize(&own->forward, &own->forward.request))
         return false;
+    own->forward.over = over;
+    if (!call->command.ledger.shadow && llm_follow(llm, own))
+        return true;
     if (alone)
         own->flight = llm_flight_join(llm, flight, &own->hash, call->request_id, env->boot_us(env));
-    own->forward.over = over;
     claim(own);
     return true;
 }

@@ -4,6 +4,7 @@
  *
  *   llm.c           the way of a call: which one it is, claim, send or replay, count
  *   llm_flights.c   calls outside a run: which of them are the same
+ *   llm_follow.c    who asks while a stream is under way reads along
  *   llm_keep.c      leases of calls under way, and what nobody came back for
  *
  * It is the ledger that remembers: a model call is an intent of the workflow `llm` whose key is made of the request. Its lease is
@@ -57,6 +58,8 @@ struct llm_call {
     bool sent;
     struct llm_call *next, **before; /* of those whose lease is kept alive */
     int64_t beat_us;                 /* boot clock */
+    struct buf so_far, pieces;       /* of its stream: what was passed on, and how long each piece was, as uint32_t */
+    struct llm_call *followers, *next_follower;
 };
 
 struct llm {
@@ -78,6 +81,15 @@ struct llm_flight *llm_flight_find(struct llm *llm, const struct hash *hash, boo
 struct llm_flight *llm_flight_join(struct llm *llm, struct llm_flight *flight, const struct hash *hash, const char *leader,
                                    int64_t boot_us);
 void llm_flight_leave(struct llm_flight *flight, bool settled, int64_t boot_us);
+
+/* ---- llm_follow.c ---- */
+
+/* True when an equal call streams at this moment, and this one gets what is there and then what comes. */
+bool llm_follow(struct llm *llm, struct llm_call *own);
+
+/* A piece of the leader's stream; and its end: its followers are answered. */
+void llm_follow_piece(struct forward *leader, struct bytes piece);
+void llm_follow_end(struct llm_call *leader);
 
 /* ---- llm_keep.c ---- */
 

@@ -1,6 +1,7 @@
 /* metrics: figures in the Prometheus text format. What is in the database is asked for; when it does not answer, the rest is still told. */
 #include "api/llm.h"
 #include "base/version.h"
+#include "smtp/server.h"
 
 static void describe(struct buf *out, const char *name, const char *type, const char *help)
 {
@@ -31,6 +32,29 @@ static void write_http(struct buf *out, const struct api *api)
     metric(out, "semel_http_connections_total", "counter", "HTTP connections accepted.", http->accepted);
     metric(out, "semel_http_connections_refused_total", "counter", "HTTP connections refused or dropped at a limit.",
            http->refused);
+}
+
+/* Whether each mail server is there or not, the names are the same. */
+static void write_mail(struct buf *out, const struct api *api)
+{
+    static const char *const protocols[] = {"lmtp", "smtp"};
+    static const struct smtp_counts none;
+    describe(out, "semel_mail_connections_total", "counter", "Connections of mail servers, by what became of them.");
+    for (size_t i = 0; i < 2; i++) {
+        const struct smtp_counts *counts = api->mail[i] != NULL ? smtp_server_counts(api->mail[i]) : &none;
+        buf_printf(out, "semel_mail_connections_total{protocol=\"%s\",outcome=\"accepted\"} %llu\n", protocols[i],
+                   (unsigned long long)counts->accepted);
+        buf_printf(out, "semel_mail_connections_total{protocol=\"%s\",outcome=\"refused\"} %llu\n", protocols[i],
+                   (unsigned long long)counts->refused);
+    }
+    describe(out, "semel_mails_total", "counter", "Mails that came whole, by whether they were kept.");
+    for (size_t i = 0; i < 2; i++) {
+        const struct smtp_counts *counts = api->mail[i] != NULL ? smtp_server_counts(api->mail[i]) : &none;
+        buf_printf(out, "semel_mails_total{protocol=\"%s\",outcome=\"kept\"} %llu\n", protocols[i],
+                   (unsigned long long)counts->mails);
+        buf_printf(out, "semel_mails_total{protocol=\"%s\",outcome=\"not_kept\"} %llu\n", protocols[i],
+                   (unsigned long long)counts->failed);
+    }
 }
 
 static void write_engine(struct buf *out, const struct engine_counts *counts)
@@ -73,6 +97,12 @@ static void write_breaker(void *ctx, const struct act_figures *figures)
                figures->breaker_open);
 }
 
+static void write_stranded(void *ctx, const struct act_figures *figures)
+{
+    buf_printf(ctx, "semel_effects_stranded{destination=\"%.*s\"} %lld\n", BYTES_ARG(figures->destination),
+               (long long)figures->stranded);
+}
+
 static void write_effects(struct buf *out, struct act *act)
 {
     describe(out, "semel_effects_total", "counter", "Calls to destinations, by what they say about the effect.");
@@ -83,6 +113,8 @@ static void write_effects(struct buf *out, struct act *act)
     act_each(act, write_running, out);
     describe(out, "semel_destination_breaker_open", "gauge", "1 while a destination that keeps failing is left alone.");
     act_each(act, write_breaker, out);
+    describe(out, "semel_effects_stranded", "gauge", "Effects that wait for a destination which is not in the policy.");
+    act_each(act, write_stranded, out);
 }
 
 /* ---- events ---- */
@@ -223,7 +255,9 @@ static void finish(struct call *call)
     write_llm(out, api->llm);
     if (call->read.status == OK)
         write_stored(out, figures);
+    gateway_metrics(api->gateway, out);
     write_http(out, api);
+    write_mail(out, api);
     buf_release(&figures->depth);
     buf_release(&figures->waiting);
     buf_release(&figures->age);

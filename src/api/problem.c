@@ -11,6 +11,7 @@ static const struct problem_kind {
     enum retry retry; /* what the x-should-retry header tells SDKs that retry by themselves */
     const char *title, *hint;
 } kinds[] = {
+    {"agent_stopped", 403, RETRY_NO, "This agent was stopped", "Ask an operator. It goes on after: semel agents start NAME"},
     {"already_sent", 409, RETRY_NO, "It was already sent",
      "What was sent cannot be released. Say what became of it: confirm, or fail with effect none or unknown."},
     {"busy", 503, RETRY_YES, "Too many connections", "Try again in a moment, with fewer connections."},

@@ -143,6 +143,14 @@ static void answer_resolved(struct call *call)
     call_reply(call, 200);
 }
 
+static void write_subject(struct call *call, struct json_out *out)
+{
+    const struct resolve_state *state = call->state;
+    call_write_id(out, "intent", "int", state->order.intent);
+    json_name(out, "state");
+    json_cstr(out, intent_state_names[state->intent.state]);
+}
+
 static void write_wait(struct call *call, struct json_out *out)
 {
     const struct resolve_state *state = call->state;
@@ -219,7 +227,8 @@ static void resolve_pending(struct call *call)
     const struct resolve_state *state = call->state;
     bool ambiguous = state->intent.ambiguous != 0;
     if (state->order.cancel && ambiguous)
-        problem(call, "already_sent", "An attempt may have happened; it cannot be cancelled. Resolve it when it is unknown.");
+        problem_with(call, "already_sent", write_subject,
+                     "An attempt may have happened; it cannot be cancelled. Resolve it when it is unknown.");
     else if (state->order.resolution == RESOLVE_RETRY && state->is_effect)
         put_away(call);
     else if (state->order.resolution == RESOLVE_HAPPENED && ambiguous)
@@ -227,7 +236,7 @@ static void resolve_pending(struct call *call)
     else if (state->order.resolution == RESOLVE_DID_NOT || state->order.resolution == RESOLVE_DROP)
         say(call, OP_FAIL, true);
     else
-        problem(call, "not_open", "It is pending: nothing of it has been sent that could have happened.");
+        problem_with(call, "not_open", write_subject, "It is pending: nothing of it has been sent that could have happened.");
 }
 
 static void decide(struct call *call)
@@ -249,9 +258,10 @@ static void decide(struct call *call)
     else if (now == STATE_REFUSED && state->order.resolution == RESOLVE_DROP && !state->order.cancel)
         put_away(call);
     else if (now == STATE_REFUSED)
-        problem(call, "refused", "It had no effect, and that is final for this key.");
+        problem_with(call, "refused", write_subject, "It had no effect, and that is final for this key.");
     else
-        problem(call, state->order.cancel ? "already_sent" : "not_open", "It is %s.", intent_state_names[now]);
+        problem_with(call, state->order.cancel ? "already_sent" : "not_open", write_subject, "It is %s.",
+                     intent_state_names[now]);
 }
 
 void resolve_intent(struct call *call, const struct resolve_order *order)

@@ -29,6 +29,13 @@ static void go_on(struct call *call)
 void answers_name(struct call *call, struct answer_order *order, void (*then)(struct call *call))
 {
     struct why why;
+    const struct claim_naming *naming = order->naming;
+    bool extra = order->answer.event.at != NULL || order->answer.question.at != NULL || order->answer.epoch != EPOCH_UNSAID;
+    /* A workflow whose policy makes the keys keeps them; there thread and action are only noted. */
+    if (!extra && naming->workflow.at != NULL && policy_workflow(call->api->policy, naming->workflow)->key != NULL) {
+        then(call);
+        return;
+    }
     if (answer_check(order->naming, &order->answer, &order->field, &why) != OK) {
         problem_field(call, order->field, "%s", why.text);
         return;

@@ -37,7 +37,8 @@ static struct bytes unhex(struct bytes hex, struct arena *arena)
     return (struct bytes){at, hex.len / 2};
 }
 
-enum status column_read(void *row, const struct query_column *column, const struct json *value, struct arena *arena, struct why *why)
+enum status column_read(void *row, const struct query_column *column, const struct json *value, struct arena *arena,
+                        struct why *why)
 {
     char *at = (char *)row + column->offset;
     if (column->type == COLUMN_INT) {

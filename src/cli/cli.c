@@ -35,12 +35,20 @@
 
 /* clang-format off */
 const struct cli_command cli_commands[] = {
+    {"agents start", "Let an agent that was stopped go on.", {{"AGENT", CLI_TEXT, "The name or id of its token.", NULL, false}}, NULL, ALL_SHARED, NULL,
+     agents_start_run},
+    {"agents stop", "Stop an agent at once: its token begins nothing new. It may finish what it began.",
+     {{"AGENT", CLI_TEXT, "The name or id of its token.", NULL, false}}, NULL, ALL_SHARED,
+     "Tool calls at /mcp, claims, effects and /to are refused from the next request on, and the model is told so. It is in the decision log.\n\n"
+     "  semel agents stop support-bot", agents_stop_run},
     {"audit verify", "Check that no row of the decision log and no result was changed or removed.", {{0}}, audit_verify_options, CLI_PRINTS_JSON,
      "Reads the data itself, so it also works while the daemon is stopped. Exit 65 when a row does not fit.", audit_verify_run},
     {"claim", "Ask to do a thing once: go ahead, here is the result, or wait.", {{0}}, claim_options, ALL_SHARED,
      "Give --key, or --input when the workflow's policy makes the key from it. Only when the answer is \"proceed\" do the work, then say\n"
-     "what became of it with confirm or fail. A thing that was done before prints its result and exits 0.\n\n"
-     "  semel claim --workflow followup --key lead_8821:2026-11-16", claim_run},
+     "what became of it with confirm or fail. A thing that was done before prints its result and exits 0. An answer in a conversation is\n"
+     "named by --thread (or --event) and --action: each question gets one.\n\n"
+     "  semel claim --workflow followup --key lead_8821:2026-11-16\n"
+     "  semel claim --thread thr_0c8zq4x7m2k1h --action reply", claim_run},
     {"completion", "Print the completion script for a shell.",
      {{"SHELL", CLI_CHOICE, "bash, zsh or fish.", completion_shells, false}}, NULL, 0,
      "  semel completion bash > ~/.local/share/bash-completion/completions/semel\n"
@@ -95,6 +103,19 @@ const struct cli_command cli_commands[] = {
      "Without --input it explains the parts of the template.\n\n"
      "  semel key 'followup:{lead_id}:{day}' --time sent_at --zone Europe/Paris --input '{\"lead_id\":8821,\"sent_at\":\"2026-11-16T09:00:00Z\"}'",
      key_run},
+    {"keys lint", "Look at the keys of the last days and say whether duplicates would be recognised.", {{0}}, keys_lint_options, ALL_SHARED,
+    {"mcp", "Make each tool call of an MCP server once: put it in front of the server's command.",
+     {{"CMD [ARG...]", CLI_REST, "The server's command and its arguments.", NULL, false}}, mcp_options, CLI_CALLS_URL,
+     "Speaks MCP on stdin and stdout. Tools that only read pass; any other call goes through the ledger, and an equal one of the same run gets\n"
+     "its result. Works with a daemon or, like semel run, on the data itself. The exit code is the server's.\n\n"
+     "  semel mcp -- npx -y @modelcontextprotocol/server-filesystem /srv/files\n"
+     "  semel mcp --run \"$TICKET\" --server mail --key-fields 'send_mail=to,template' -- ./mail-server", mcp_run},
+    {"mcp-server", "Give an agent semel's own tools: check, claim, confirm, fail, explain, list exceptions.", {{0}}, NULL, CLI_CALLS_DAEMON,
+     "Speaks MCP on stdin and stdout and asks the daemon, with the rights of SEMEL_TOKEN. In an agent's settings:\n\n"
+     "  { \"mcpServers\": { \"semel\": { \"command\": \"semel\", \"args\": [\"mcp-server\"] } } }", mcp_server_run},
+    {"keys lint", "Look at the keys of the last days: would duplicates be recognised?", {{0}}, keys_lint_options, ALL_SHARED,
+     "Names what is wrong, proposes a template and says what it would have done on the same traffic. Exit 65 when there is a problem.\n\n"
+     "  semel keys lint --workflow followup --since 30d", keys_lint_run},
     {"policy apply", "Check a policy file and make it the daemon's policy.",
      {{"FILE", CLI_FILE, "The policy, or - for stdin.", NULL, false}}, NULL, ALL_SHARED, NULL, policy_apply_run},
     {"policy backtest", "Decide what came in lately again by another policy, without acting.",
@@ -140,6 +161,9 @@ const struct cli_command cli_commands[] = {
      show_options, ALL_SHARED, NULL, show_run},
     {"sources ls", "List the sources of the policy, and what came from them.", {{0}}, NULL, ALL_SHARED, NULL, sources_ls_run},
     {"status", "Say whether the daemon is ready. Exit 75 when it is not.", {{0}}, NULL, ALL_SHARED, NULL, status_run},
+    {"threads ls", "List conversations, newest first.", {{0}}, threads_ls_options, ALL_SHARED, NULL, threads_ls_run},
+    {"threads show", "Tell the story of a conversation: what was asked, and what was done about it.",
+     {{"THREAD", CLI_TEXT, "The conversation's id, thr_….", NULL, false}}, NULL, ALL_SHARED, NULL, threads_show_run},
     {"token create", "Make a token. Its text is printed once.", {{0}}, token_create_options, ALL_SHARED,
      "  export SEMEL_TOKEN=$(semel token create --data ./semel-data --name worker --scopes claim)", token_create_run},
     {"token ls", "List the tokens, without their texts.", {{0}}, NULL, ALL_SHARED, NULL, token_ls_run},
@@ -155,8 +179,8 @@ const struct cli_command cli_commands[] = {
     {"up", "Run the daemon for this computer only, without tokens.", {{0}}, daemon_options, 0,
      "For trying things out. It listens on a loopback address only; use serve to be reached from elsewhere.", up_run},
     {"version", "Print the version.", {{0}}, NULL, CLI_PRINTS_JSON, NULL, version_run},
-    {"why", "Tell the story of an intent or an event in plain words.",
-     {{"ID", CLI_TEXT, "The intent's or the event's id; or an intent's key when --workflow is given.", NULL, false}}, why_options, ALL_SHARED, NULL, why_run},
+    {"why", "Tell the story of an intent, an event or a conversation in plain words.",
+     {{"ID", CLI_TEXT, "The id of an intent, an event or a conversation; or an intent's key when --workflow is given.", NULL, false}}, why_options, ALL_SHARED, NULL, why_run},
 };
 
 const struct cli_exit_row cli_exits[] = {

@@ -130,7 +130,7 @@ TEST(command_lines_that_are_wrong_are_refused_with_a_way_out)
         {"claim --worklow w", "claim has no option --worklow. Did you mean --workflow?"},
         {"claim --zzzzzzzz", "claim has no option --zzzzzzzz. See: semel help claim"},
         {"claim -k", "claim has no option -k. See: semel help claim"},
-        {"claim --key k", "claim needs --workflow NAME. See: semel help claim"},
+        {"token create", "token create needs --name NAME. See: semel help token create"},
         {"claim --workflow", "--workflow needs a value: --workflow NAME."},
         {"claim --workflow a --workflow b", "--workflow was given twice. Give it once."},
         {"claim --workflow w --two-phase=yes", "--two-phase takes no value. Write just --two-phase."},

@@ -8,7 +8,7 @@
 #include "policy/policy.h"
 
 const struct cli_option claim_options[] = {
-    {"--workflow", "NAME", CLI_TEXT, "The workflow whose rules hold.", NULL, NULL, NULL, true},
+    {"--workflow", "NAME", CLI_TEXT, "The workflow whose rules hold; not for answers.", NULL, NULL, NULL, false},
     {"--key", "KEY", CLI_TEXT, "What makes this thing different from all others.", NULL, NULL, NULL, false},
     {"--input", "JSON", CLI_TEXT, "What it is about; - for stdin. The key can be made from it.", NULL, NULL, NULL, false},
     {"--lease", "DURATION", CLI_DURATION, "How long the claim is yours.", NULL, NULL, NULL, false},
@@ -16,7 +16,10 @@ const struct cli_option claim_options[] = {
     {"--keep", "DURATION", CLI_DURATION, "How long the result is kept.", NULL, NULL, NULL, false},
     {"--run", "ID", CLI_TEXT, "The run that this is part of.", NULL, NULL, NULL, false},
     {"--thread", "ID", CLI_TEXT, "The thread that this is part of.", NULL, NULL, NULL, false},
-    {"--action", "NAME", CLI_TEXT, "What will be done, for people.", NULL, NULL, NULL, false},
+    {"--action", "NAME", CLI_TEXT, "What will be done; with --thread or --event and no key: an answer.", NULL, NULL, NULL, false},
+    {"--event", "ID", CLI_TEXT, "The event that is answered, evt_….", NULL, NULL, NULL, false},
+    {"--epoch", "N", CLI_NUMBER, "The question that is answered, as Semel-Epoch says.", NULL, NULL, NULL, false},
+    {"--question", "TEXT", CLI_TEXT, "The same for a conversation that semel did not see come in.", NULL, NULL, NULL, false},
     {"--on-unknown", "WHAT", CLI_CHOICE, "What follows when nobody can tell; the policy's when not given.", NULL, NULL,
      on_unknown_names, false},
     {"--two-phase", NULL, CLI_SWITCH, "Nothing has left until you say `semel sent`.", NULL, NULL, NULL, false},
@@ -42,17 +45,18 @@ static void add_ms(struct json_out *out, const struct cli *cli, const char *opti
 
 static void write_body(const struct cli *cli, const struct json *input, struct buf *buf)
 {
-    static const char *const texts[][2] = {{"--workflow", "workflow"},
-                                           {"--key", "key"},
-                                           {"--keep", "keep"},
-                                           {"--run", "run"},
-                                           {"--thread", "thread"},
-                                           {"--action", "action"},
-                                           {"--on-unknown", "on_unknown"}};
+    static const char *const texts[][2] = {
+        {"--workflow", "workflow"}, {"--key", "key"},           {"--keep", "keep"},
+        {"--run", "run"},           {"--thread", "thread"},     {"--action", "action"},
+        {"--event", "event"},       {"--question", "question"}, {"--on-unknown", "on_unknown"}};
     struct json_out out = json_out_to(buf);
     json_open(&out, '{');
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         add_text(&out, cli, texts[i][0], texts[i][1]);
+    if (cli_on(cli, "--epoch")) {
+        json_name(&out, "epoch");
+        json_i64(&out, cli_number(cli, "--epoch", 0));
+    }
     add_ms(&out, cli, "--lease", "lease_ms");
     add_ms(&out, cli, "--wait", "wait_ms");
     if (cli_on(cli, "--two-phase")) {
@@ -132,7 +136,10 @@ int claim_run(struct cli *cli)
 {
     struct json input;
     const char *text = cli_text(cli, "--input");
-    if (text == NULL && !cli_on(cli, "--key"))
+    bool answer = cli_on(cli, "--action") && (cli_on(cli, "--thread") || cli_on(cli, "--event")) && !cli_on(cli, "--key");
+    if (!answer && !cli_on(cli, "--workflow"))
+        return cli_fail(CLI_USAGE, "claim needs --workflow NAME, or --thread and --action for an answer. See: semel help claim");
+    if (!answer && text == NULL && !cli_on(cli, "--key"))
         return cli_fail(CLI_USAGE, "claim needs --key KEY, or --input JSON to make the key from. See: semel help claim");
     if (text == NULL)
         return send_claim(cli, NULL);

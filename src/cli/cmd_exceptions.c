@@ -1,9 +1,9 @@
-#include <stdio.h>
-
 #include "cli/client.h"
 #include "cli/commands.h"
 #include "cli/print.h"
 #include "env/env.h"
+
+#define COLLECTION "/v1/exceptions"
 
 /* ---- ls ---- */
 
@@ -52,18 +52,6 @@ int exceptions_ls_run(struct cli *cli)
 
 /* ---- one ---- */
 
-static struct bytes path_of(struct cli *cli, const char *verb)
-{
-    struct buf path;
-    buf_init(&path, 1024);
-    buf_add_cstr(&path, "/v1/exceptions");
-    client_path_add(&path, bytes_of(cli->arguments[0]));
-    buf_add_cstr(&path, verb);
-    struct bytes text = arena_dup(&cli->arena, buf_bytes(&path));
-    buf_release(&path);
-    return text;
-}
-
 /* The event that it is about, and the one that it looks like. */
 static void print_texts(struct cli *cli, const struct json *card)
 {
@@ -98,7 +86,7 @@ static void print_card(struct cli *cli, const struct json *card)
 int exceptions_show_run(struct cli *cli)
 {
     struct client_reply reply;
-    int code = client_call(cli, &(struct client_request){.method = "GET", .path = path_of(cli, "")}, &reply);
+    int code = client_call(cli, &(struct client_request){.method = "GET", .path = client_path(cli, COLLECTION, "")}, &reply);
     if (code != CLI_OK)
         return code;
     if (cli_on(cli, "--json"))
@@ -131,17 +119,11 @@ static int say(struct cli *cli, const char *verb, const char *const *names, size
     buf_init(&body, 64 << 10);
     struct json_out out = json_out_to(&body);
     json_open(&out, '{');
-    for (size_t i = 0; i < count; i++) {
-        char option[32];
-        snprintf(option, sizeof option, "--%s", names[i]);
-        if (cli_text(cli, option) == NULL)
-            continue;
-        json_name(&out, names[i]);
-        json_cstr(&out, cli_text(cli, option));
-    }
+    client_write_options(cli, &out, names, count);
     json_close(&out, '}');
-    int code = client_call(cli, &(struct client_request){.method = "POST", .path = path_of(cli, verb), .body = buf_bytes(&body)},
-                           &reply);
+    int code = client_call(
+        cli, &(struct client_request){.method = "POST", .path = client_path(cli, COLLECTION, verb), .body = buf_bytes(&body)},
+        &reply);
     buf_release(&body);
     if (code != CLI_OK)
         return code;

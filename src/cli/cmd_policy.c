@@ -139,6 +139,9 @@ static int send_policy(struct cli *cli, struct bytes text)
     else
         print_line("policy %.*s %s", BYTES_ARG(print_field(cli, &reply.json, "version")),
                    changed != NULL && changed->type == JSON_FALSE ? "was already in force" : "is in force");
+    struct bytes stranded = print_field(cli, &reply.json, "stranded");
+    if (stranded.len > 0 && !bytes_is(stranded, "0"))
+        cli_note("%.*s effects wait for a destination that this policy does not have: semel effects ls", BYTES_ARG(stranded));
     return CLI_OK;
 }
 
@@ -282,7 +285,18 @@ static struct bytes setting_values(struct cli *cli, const struct setting *settin
 }
 
 /* Which table a setting is of. */
-enum setting_of { OF_POLICY, OF_DESTINATION, OF_SOURCE };
+enum setting_of { OF_POLICY, OF_DESTINATION, OF_MCP, OF_SOURCE };
+
+static const char *place_name(unsigned places, enum setting_of of)
+{
+    if (of == OF_MCP)
+        return places == MCP_SERVER ? "server" : "tool";
+    if (of != OF_POLICY)
+        return of == OF_DESTINATION ? "destination" : "source";
+    if (places == POLICY_TOP)
+        return "top";
+    return places == POLICY_WORKFLOW ? "workflow" : "both";
+}
 
 static void print_setting_json(struct cli *cli, const struct setting *setting, enum setting_of of)
 {
@@ -306,6 +320,8 @@ static void print_setting_json(struct cli *cli, const struct setting *setting, e
     json_bool(&out, of == OF_POLICY && (setting->places & POLICY_WORKFLOW) != 0);
     json_name(&out, "destination");
     json_bool(&out, of == OF_DESTINATION);
+    json_name(&out, "mcp");
+    json_cstr(&out, of == OF_MCP ? place_name(setting->places, of) : NULL);
     json_name(&out, "source");
     json_bool(&out, of == OF_SOURCE);
     json_name(&out, "help");
@@ -313,15 +329,6 @@ static void print_setting_json(struct cli *cli, const struct setting *setting, e
     json_close(&out, '}');
     print_json_buf(&buf);
     buf_release(&buf);
-}
-
-static const char *place_name(unsigned places, enum setting_of of)
-{
-    if (of != OF_POLICY)
-        return of == OF_DESTINATION ? "destination" : "source";
-    if (places == POLICY_TOP)
-        return "top";
-    return places == POLICY_WORKFLOW ? "workflow" : "both";
 }
 
 static void show_setting(struct cli *cli, const struct setting *setting, enum setting_of of, struct table *table)
@@ -345,6 +352,8 @@ int policy_settings_run(struct cli *cli)
         show_setting(cli, &policy_settings[i], OF_POLICY, &table);
     for (size_t i = 0; i < destination_setting_count; i++)
         show_setting(cli, &destination_settings[i], OF_DESTINATION, &table);
+    for (size_t i = 0; i < mcp_setting_count; i++)
+        show_setting(cli, &mcp_settings[i], OF_MCP, &table);
     for (size_t i = 0; i < source_setting_count; i++)
         show_setting(cli, &source_settings[i], OF_SOURCE, &table);
     if (!cli_on(cli, "--json"))

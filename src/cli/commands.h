@@ -28,6 +28,8 @@ extern const struct cli_option fail_options[];
 extern const struct cli_option help_options[];
 extern const struct cli_option intents_options[];
 extern const struct cli_option key_options_table[];
+extern const struct cli_option mcp_options[];
+extern const struct cli_option keys_lint_options[];
 extern const struct cli_option quarantine_lift_options[];
 extern const struct cli_option receive_mail_options[];
 extern const struct cli_option release_options[];
@@ -38,8 +40,15 @@ extern const struct cli_option show_options[];
 extern const struct cli_option token_create_options[];
 extern const struct cli_option trigger_options[];
 extern const struct cli_option why_options[];
+extern const struct cli_option audit_verify_options[], claim_options[], confirm_options[], daemon_options[], extend_options[],
+    fail_options[], help_options[], intents_options[], key_options_table[], release_options[], sent_options[], show_options[],
+    quarantine_lift_options[], run_options[], token_create_options[], why_options[], effects_add_options[], effects_ls_options[],
+    effects_note_options[], effects_resolve_options[], exceptions_assign_options[], exceptions_ls_options[],
+    exceptions_resolve_options[], threads_ls_options[], trigger_options[];
 extern const char *const completion_shells[];
 
+int agents_start_run(struct cli *cli);
+int agents_stop_run(struct cli *cli);
 int audit_verify_run(struct cli *cli);
 int claim_run(struct cli *cli);
 int completion_run(struct cli *cli);
@@ -68,6 +77,9 @@ int inbox_unmute_run(struct cli *cli);
 int inbox_why_run(struct cli *cli);
 int intents_run(struct cli *cli);
 int key_run(struct cli *cli);
+int mcp_run(struct cli *cli);        /* agent/mcp_command.c */
+int mcp_server_run(struct cli *cli); /* agent/tools_command.c */
+int keys_lint_run(struct cli *cli);
 int policy_apply_run(struct cli *cli);
 int policy_backtest_run(struct cli *cli);
 int policy_check_run(struct cli *cli);
@@ -88,6 +100,8 @@ int show_run(struct cli *cli);
 int sources_ls_run(struct cli *cli);
 int status_run(struct cli *cli);
 int quarantine_lift_run(struct cli *cli);
+int threads_ls_run(struct cli *cli);
+int threads_show_run(struct cli *cli);
 int token_create_run(struct cli *cli);
 int token_ls_run(struct cli *cli);
 int token_revoke_run(struct cli *cli);

@@ -17,12 +17,14 @@ static void open_text(const char *text, size_t size_max)
 
 TEST(mails_are_cut_at_from_lines_and_unquoted)
 {
-    open_text("\nFrom a@x.example Mon Nov 16 10:00:00 2026\nSubject: 1\n\n>From me\n>>From you\n> From\nFrom here on\n\nFrom now "
+    open_text("\nFrom a@x.example Mon Nov 16 10:00:00 2026\nSubject: 1\n\n>From me\n>>From you\n> From\nFrom here at 10:00 "
+              "on\n\nFrom now "
               "on it is one mail\n\n"
               "From b Mon Nov 16 10:00 2026\nSubject: 2\n\n\n\nend\n\n\nFrom - Mon Nov 16 10:00:00 2026\nSubject: 3\n",
               1 << 20);
     CHECK_INT(mbox_next(&mbox, &mail, &why), OK);
-    CHECK_TEXT(buf_bytes(&mail), "Subject: 1\n\nFrom me\n>From you\n> From\nFrom here on\n\nFrom now on it is one mail\n");
+    CHECK_TEXT(buf_bytes(&mail),
+               "Subject: 1\n\nFrom me\n>From you\n> From\nFrom here at 10:00 on\n\nFrom now on it is one mail\n");
     CHECK_INT(mbox_next(&mbox, &mail, &why), OK);
     CHECK_TEXT(buf_bytes(&mail), "Subject: 2\n\n\n\nend\n\n");
     CHECK_INT(mbox_next(&mbox, &mail, &why), OK);

@@ -1,4 +1,5 @@
 /* Model calls: whether an answer is whole, which model was asked, what it cost. */
+#include "destination/header.h"
 #include "destination/plant.h"
 
 /* Room to read an answer; of one that needs more nobody can say that it is whole. */
@@ -104,7 +105,7 @@ static void read_json(const struct memo_rules *memo, struct bytes body, struct m
 
 bool memo_is_events(const struct effect_reply *reply)
 {
-    struct bytes type = plant_header(reply->headers, reply->header_count, BYTES("content-type"));
+    struct bytes type = header_find(reply->headers, reply->header_count, BYTES("content-type"));
     return bytes_eq_nocase(bytes_trim(bytes_cut(&type, ';')), BYTES("text/event-stream"));
 }
 

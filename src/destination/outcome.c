@@ -1,6 +1,7 @@
 /* What an answer says about the effect. */
 #include "base/json.h"
 #include "base/when.h"
+#include "destination/header.h"
 #include "destination/plant.h"
 
 /* Room to read the JSON of an answer; one that needs more is not understood, and the rules about its fields do not apply. */
@@ -64,7 +65,7 @@ static bool rule_fits(const struct outcome_rule *rule, const struct answer *answ
     if (reply->status < rule->status_min || reply->status > rule->status_max)
         return false;
     if (rule->header.at != NULL) {
-        struct bytes value = plant_header(reply->headers, reply->header_count, rule->header);
+        struct bytes value = header_find(reply->headers, reply->header_count, rule->header);
         if (value.at == NULL || (rule->header_value.at != NULL && !bytes_eq_nocase(bytes_trim(value), rule->header_value)))
             return false;
     }
@@ -136,8 +137,8 @@ static int64_t read_count(struct bytes text, int64_t unit_us)
 
 int64_t destination_retry_after_us(const struct effect_reply *reply, int64_t now_wall_us)
 {
-    struct bytes ms = plant_header(reply->headers, reply->header_count, BYTES("retry-after-ms"));
-    struct bytes after = plant_header(reply->headers, reply->header_count, BYTES("Retry-After"));
+    struct bytes ms = header_find(reply->headers, reply->header_count, BYTES("retry-after-ms"));
+    struct bytes after = header_find(reply->headers, reply->header_count, BYTES("Retry-After"));
     int64_t wait_us = ms.at != NULL ? read_count(bytes_trim(ms), WHEN_MS) : -1, until_us;
     if (wait_us < 0 && after.at != NULL)
         wait_us = read_count(bytes_trim(after), WHEN_SECOND);

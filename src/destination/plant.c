@@ -1,7 +1,9 @@
 #include "destination/plant.h"
-#include "base/percent.h"
 
 #include <stdio.h>
+
+#include "base/percent.h"
+#include "destination/header.h"
 
 /* Attachments in base 64 make long texts; a body is bounded as a whole. */
 static const struct json_limits body_limits = {64, 200000, DESTINATION_BODY_MAX};
@@ -37,17 +39,9 @@ static struct bytes splice(struct arena *arena, struct bytes whole, size_t start
 
 /* ---- reading a request ---- */
 
-struct bytes plant_header(const struct pair *headers, size_t count, struct bytes name)
-{
-    for (size_t i = 0; i < count; i++)
-        if (bytes_eq_nocase(headers[i].name, name))
-            return headers[i].value;
-    return BYTES_NONE;
-}
-
 enum body_kind plant_body_kind(const struct effect_request *request)
 {
-    struct bytes type = plant_header(request->headers, request->header_count, BYTES("Content-Type"));
+    struct bytes type = header_find(request->headers, request->header_count, BYTES("Content-Type"));
     struct bytes rest = type, media = bytes_trim(bytes_cut(&rest, ';'));
     if (bytes_eq_nocase(media, BYTES("application/x-www-form-urlencoded")))
         return BODY_FORM;
@@ -182,7 +176,7 @@ struct bytes plant_field(const struct effect_request *request, struct bytes path
     case BODY_OTHER:
         break;
     }
-    return plant_header(request->headers, request->header_count, path);
+    return header_find(request->headers, request->header_count, path);
 }
 
 struct bytes plant_domain(const struct destination *destination)
@@ -458,7 +452,7 @@ bool plant_is_there(const struct effect_request *request, const struct carrier *
 {
     struct bytes query = request->path;
     if (carrier->place == CARRIER_HEADER)
-        return bytes_eq(plant_header(request->headers, request->header_count, carrier->name), value);
+        return bytes_eq(header_find(request->headers, request->header_count, carrier->name), value);
     bytes_cut(&query, '?');
     if (carrier->place == CARRIER_QUERY)
         return bytes_eq(form_decode(form_value(query, carrier->name, arena), arena), value);

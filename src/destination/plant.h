@@ -11,9 +11,6 @@
 enum body_kind { BODY_JSON, BODY_FORM, BODY_OTHER };
 enum body_kind plant_body_kind(const struct effect_request *request);
 
-/* The value of a header, or BYTES_NONE. */
-struct bytes plant_header(const struct pair *headers, size_t count, struct bytes name);
-
 /* A JSON body as a tree; large texts are allowed, unlike in our own API. */
 CHECKED enum status plant_json(struct bytes body, struct arena *arena, struct json *ret, struct why *why);
 

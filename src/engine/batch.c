@@ -19,7 +19,8 @@
 
 static struct intent *intent_of(struct batch *batch, const struct engine_command *command)
 {
-    struct intent *intent = batch_is_by_key(command) ? *batch_find_hash(batch, command->ledger.h) : *batch_find_id(batch, command->ledger.intent);
+    struct intent *intent =
+        batch_is_by_key(command) ? *batch_find_hash(batch, command->ledger.h) : *batch_find_id(batch, command->ledger.intent);
     return intent != NULL ? intent : &batch->absent;
 }
 
@@ -402,7 +403,8 @@ static bool is_noted(const struct engine_command *command)
 /* In the same batch, behind this claim, the holder may have let go: then there is nothing to wait for. */
 static void park(struct batch *batch, struct engine_command *command, struct engine_command **woken)
 {
-    const struct intent *intent = command->answer.other ? *batch_find_id(batch, command->answer.intent) : intent_of(batch, command);
+    const struct intent *intent =
+        command->answer.other ? *batch_find_id(batch, command->answer.intent) : intent_of(batch, command);
     bool held = intent->row.state == STATE_CLAIMED || intent->row.state == STATE_SENT;
     bool queued = intent->row.state == STATE_PENDING && ledger_is_open(intent);
     if (held || queued) {

@@ -17,8 +17,8 @@ static size_t slot_of(int64_t intent, enum ledger_verdict verdict)
 
 static bool is_same(const struct suppressed *one, const struct ledger_command *command, const struct ledger_answer *answer)
 {
-    return one->intent == answer->intent && one->verdict == answer->would && one->other == answer->other && bytes_eq(one->actor, command->actor) &&
-           bytes_eq(one->space, command->space) && one->intent != 0;
+    return one->intent == answer->intent && one->verdict == answer->would && one->other == answer->other &&
+           bytes_eq(one->actor, command->actor) && bytes_eq(one->space, command->space) && one->intent != 0;
 }
 
 /* What a person needs to see about it: the fields that differ, or the key that was forgotten. */
@@ -85,7 +85,9 @@ void suppressions_note(struct suppressions *suppressions, const struct ledger_co
         .other = answer->other,
         .space = arena_dup(&suppressions->arena, command->space),
         .actor = arena_dup(&suppressions->arena, command->actor),
-        .reason = answer->shadow ? BYTES("shadow") : answer->other ? BYTES("another_question") : BYTES_NONE,
+        .reason = answer->shadow  ? BYTES("shadow")
+                  : answer->other ? BYTES("another_question")
+                                  : BYTES_NONE,
         .detail = detail_of(&suppressions->arena, command, answer),
     };
     *slot = (uint16_t)suppressions->count;

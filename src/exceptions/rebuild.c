@@ -33,8 +33,11 @@ static struct bytes keep(struct arena *arena, struct bytes text)
     return text.at != NULL ? arena_dup(arena, text) : BYTES_NONE;
 }
 
-static void fold_raised(struct row_exception *card, const struct row_decision *decision, struct bytes kind, struct arena *arena)
+static void fold_raised(struct row_exception *card, const struct row_decision *decision, const struct json *detail,
+                        struct arena *arena)
 {
+    struct bytes kind = text_of(detail, "kind");
+    (void)id_parse("evt", text_of(detail, "event"), &card->event); /* only where it is about one */
     card->space = keep(arena, decision->space);
     card->intent = decision->intent;
     card->reason = keep(arena, decision->reason);
@@ -65,7 +68,7 @@ enum status exception_fold(struct row_exception *card, const struct row_decision
         return why_set(why, BROKEN, "an exception in the audit has no due time");
     card->owner = keep(arena, text_of(&detail, "owner"));
     if (bytes_is(decision->kind, "raise"))
-        fold_raised(card, decision, text_of(&detail, "kind"), arena);
+        fold_raised(card, decision, &detail, arena);
     else if (bytes_is(decision->kind, "resolve"))
         fold_resolved(card, decision, &detail, arena);
     return arena->failed ? why_set(why, FULL, "no memory for a row of the audit") : OK;

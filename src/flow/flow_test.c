@@ -5,6 +5,7 @@
 #include "base/when.h"
 #include "check.h"
 #include "house.h"
+#include "threads/answer.h"
 
 #define QUESTION "What does a weekly coaching session cost, and when could we begin?"
 
@@ -330,6 +331,9 @@ TEST_BOTH(a_new_question_opens_a_new_epoch_once_somebody_acted)
     pass(&world);
     CHECK_INT(look(&world, again).verdict, EVENT_SUPPRESSED);
     CHECK_INT(look(&world, again).epoch, 2);
+    again = stage(&world, "chat", "c1", "jon@acme.io", "Hi"); /* a late copy belongs to the question that it repeats */
+    pass(&world);
+    CHECK_INT(look(&world, again).epoch, 1);
     world_close(&world);
 }
 
@@ -352,6 +356,113 @@ TEST_BOTH(an_answer_in_the_same_batch_counts)
     run_write(&world, &claim);
     CHECK_INT(look(&world, more).epoch, 2);
     world_close(&world);
+}
+
+static struct claim_naming name(struct world *world, int64_t event, struct answer_naming answer, enum status want)
+{
+    struct claim_naming naming = {.action = BYTES("reply")};
+    struct bytes field;
+    struct why why;
+    answer.event = event != 0 ? id_text("evt", event, &world->house.arena) : BYTES_NONE;
+    if (event == 0)
+        naming.thread = answer.question, answer.question = BYTES_NONE;
+    CHECK_INT(answer_name(engine_store(world->house.engine), BYTES("main"), &answer, &world->house.arena, &naming, &field, &why),
+              want);
+    return naming;
+}
+
+/* Queues an answer as /v1/effects does. */
+static void queue(struct world *world, const struct claim_naming *naming)
+{
+    struct engine_command submit = house_claim("");
+    submit.ledger.op = OP_SUBMIT;
+    submit.ledger.workflow = naming->workflow;
+    submit.ledger.key = naming->key;
+    submit.ledger.thread = naming->thread;
+    submit.ledger.action = naming->action;
+    submit.ledger.in_turn = true;
+    ledger_key_hash(engine_pepper(world->house.engine), submit.ledger.space, submit.ledger.workflow, submit.ledger.key,
+                    submit.ledger.h);
+    house_run(&world->house, &submit);
+    CHECK_INT(submit.answer.verdict, VERDICT_PROCEED);
+    CHECK_INT(submit.answer.state, STATE_PENDING);
+}
+
+TEST_BOTH(an_answer_is_named_by_the_question_that_it_answers)
+{
+    const struct answer_naming none = {.epoch = EPOCH_UNSAID};
+    struct world world;
+    world_open(&world, storage);
+    int64_t hi = stage(&world, "chat", "c1", "jon@acme.io", "Hi");
+    pass(&world);
+    struct claim_naming first = name(&world, hi, none, OK);
+    CHECK_TEXT(first.workflow, "answers");
+    CHECK(bytes_eq(first.thread, id_text("thr", look(&world, hi).thread, &world.house.arena)));
+    CHECK(bytes_eq(first.key, arena_printf(&world.house.arena, "%.*s:1:reply", BYTES_ARG(first.thread))));
+    int64_t more = stage(&world, "chat", "c2", "jon@acme.io", QUESTION);
+    pass(&world);
+    CHECK_INT(look(&world, more).epoch, 1); /* nobody has begun: it joins */
+    queue(&world, &first);
+    int64_t next = stage(&world, "chat", "c3", "jon@acme.io", "And would you also take my brother along on Fridays?");
+    pass(&world);
+    CHECK_INT(look(&world, next).epoch, 2); /* queued is answered */
+    CHECK(bytes_eq(name(&world, more, none, OK).key, first.key));
+    CHECK(!bytes_eq(name(&world, next, none, OK).key, first.key));
+    CHECK(bytes_eq(name(&world, 0, (struct answer_naming){.question = first.thread, .epoch = 1}, OK).key, first.key));
+    CHECK(bytes_eq(name(&world, 0, (struct answer_naming){.question = first.thread, .epoch = EPOCH_UNSAID}, OK).key,
+                   name(&world, next, none, OK).key));
+    name(&world, 0, (struct answer_naming){.question = first.thread, .epoch = 3}, INVALID);
+    name(&world, 0, (struct answer_naming){.question = BYTES("thr_0000000000001"), .epoch = 1}, NOTHING);
+    name(&world, 0, (struct answer_naming){.question = BYTES("thr_x"), .epoch = 1}, NOTHING);
+    name(&world, 12345, none, NOTHING);
+    world_close(&world);
+}
+
+/* An action of an earlier question, taken late, does not make the open question an answered one. */
+TEST_BOTH(a_late_answer_to_an_earlier_question_answers_only_that)
+{
+    const struct answer_naming none = {.epoch = EPOCH_UNSAID};
+    struct world world;
+    world_open(&world, storage);
+    int64_t hi = stage(&world, "chat", "c1", "jon@acme.io", "Hi");
+    pass(&world);
+    struct claim_naming first = name(&world, hi, none, OK), late = first;
+    queue(&world, &first);
+    int64_t next = stage(&world, "chat", "c2", "jon@acme.io", QUESTION);
+    pass(&world);
+    late.action = BYTES("note");
+    late.key = arena_printf(&world.house.arena, "%.*s:1:note", BYTES_ARG(first.thread));
+    queue(&world, &late);
+    int64_t more = stage(&world, "chat", "c3", "jon@acme.io", "And would you also take my brother along on Fridays?");
+    pass(&world);
+    CHECK_INT(look(&world, next).epoch, 2);
+    CHECK_INT(look(&world, more).epoch, 2);
+    world_close(&world);
+}
+
+TEST(the_key_of_a_conversation_of_the_users_own_has_its_parts_apart)
+{
+    static const struct {
+        const char *thread, *question, *action, *key;
+    } rows[] = {{"crm:8821", "msg-1", "reply", "crm:8821:msg-1:reply"},
+                {"crm", "8821:msg-1", "reply", "crm:8821%3Amsg-1:reply"},
+                {"t", "50%", "re:ply", "t:50%25:re%3Aply"},
+                {"t", "Grüße", "reply", "t:Grüße:reply"}};
+    struct arena arena;
+    arena_init(&arena, 1 << 16);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct claim_naming naming = {.thread = bytes_of(rows[i].thread), .action = bytes_of(rows[i].action)};
+        struct answer_naming answer = {.question = bytes_of(rows[i].question), .epoch = EPOCH_UNSAID};
+        struct bytes field;
+        struct why why;
+        CHECK_INT(answer_name(NULL, BYTES("main"), &answer, &arena, &naming, &field, &why), OK);
+        CHECK_TEXT(naming.key, rows[i].key);
+        naming = (struct claim_naming){.thread = BYTES("t"), .action = BYTES("reply")};
+        answer = (struct answer_naming){.epoch = EPOCH_UNSAID};
+        CHECK_INT(answer_name(NULL, BYTES("main"), &answer, &arena, &naming, &field, &why), INVALID);
+        CHECK_TEXT(field, "question");
+    }
+    arena_release(&arena);
 }
 
 /* ---- storage ---- */

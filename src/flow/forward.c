@@ -181,8 +181,8 @@ enum status pass_prepare(struct pass *pass, struct item *item)
     bool goes = item->verdict.verdict == EVENT_ACCEPTED || row->shadow != 0;
     if (!goes || item->source == NULL || item->source->forward.len == 0)
         return OK;
-    struct forwarding forwarding = {pass->policy, pass->policy_version, row,   &item->known.incoming,
-                                    BYTES_NONE,   pass->pepper,         BYTES("semel"), 0};
+    struct forwarding forwarding = {pass->policy, pass->policy_version, row, &item->known.incoming, BYTES_NONE,
+                                    pass->pepper, BYTES("semel"),       0};
     TRY(forward_record(pass->store, row, pass->arena, &forwarding.record, pass->why));
     struct why why;
     enum status status = forward_make(&forwarding, pass->arena, &item->submit, &item->order, &why);

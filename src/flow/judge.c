@@ -130,6 +130,15 @@ static enum status converse(struct pass *pass, struct item *item)
     return OK;
 }
 
+/* A copy is no question: it belongs to that of its original. By what it brings, the conversation is recognised from now on. */
+static void converse_copy(struct pass *pass, struct item *item, const struct known *first)
+{
+    item->copy_of = first;
+    for (struct thread_open *thread = pass->places.threads; thread != NULL; thread = thread->next)
+        for (size_t i = 0; thread->row.id == first->row.thread && i < item->place_count; i++)
+            threads_mark(item->places[i], thread);
+}
+
 static struct known *known_first(const struct item *item)
 {
     for (size_t i = 0; i < item->mark_count; i++)
@@ -158,7 +167,10 @@ enum status pass_judge(struct pass *pass, struct item *item)
     struct known *first = item->verdict.first != 0 ? known_first(item) : NULL;
     if (item->verdict.verdict == EVENT_SUPPRESSED && first != NULL && count_copy(pass, item, first))
         TRY(pass->recall->card(pass, item, EXCEPTION_LOOP, first->row.id, "loop"));
-    TRY(converse(pass, item));
+    if (item->verdict.verdict == EVENT_SUPPRESSED && first != NULL && !first->gone && first->row.thread != 0)
+        converse_copy(pass, item, first);
+    else
+        TRY(converse(pass, item));
     if (item->verdict.verdict == EVENT_HELD) {
         bool loop = strcmp(item->verdict.reason, "loop") == 0;
         TRY(pass->recall->card(pass, item, loop ? EXCEPTION_LOOP : EXCEPTION_LIKELY_DUPLICATE, item->known.row.id, item->verdict.reason));

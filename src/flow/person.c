@@ -192,7 +192,7 @@ static enum status record(struct doing *doing)
 {
     static const char *const kinds[EVENT_ACT_COUNT] = {"released", "suppressed", "replayed"};
     const struct person_order *order = doing->order;
-    struct row_event_act act = {doing->act,  order->event, order->act,   doing->was, doing->ledger->now.wall_us,
+    struct row_event_act act = {doing->act,   order->event, order->act,   doing->was, doing->ledger->now.wall_us,
                                 order->actor, order->note,  order->intent};
     struct bytes detail = make_detail(doing);
     struct row_decision *decision = audit_add(doing->ledger->audit);

@@ -29,9 +29,9 @@ struct person_order {
     enum person_end end;
     enum event_verdict verdict; /* now */
     int64_t thread, epoch;
-    int64_t intent;        /* what forwards it; 0 when nothing does */
-    int64_t number;        /* of the replay */
-    size_t slot;           /* the flow's own */
+    int64_t intent; /* what forwards it; 0 when nothing does */
+    int64_t number; /* of the replay */
+    size_t slot;    /* the flow's own */
 };
 
 /* How many intents one order may load: engine_command.intents_max. */

@@ -43,8 +43,10 @@ void pass_note(struct pass *pass, struct item *item)
     row->score = item->verdict.score;
     row->first = item->verdict.first;
     row->explanation = explain(pass, item);
-    row->thread = item->thread != NULL ? item->thread->row.id : 0;
-    row->epoch = item->thread != NULL && item_is_question(item) ? item->thread->row.epoch : 0;
+    row->thread = item->copy_of != NULL ? item->copy_of->row.thread : item->thread != NULL ? item->thread->row.id : 0;
+    row->epoch = item->copy_of != NULL                            ? item->copy_of->row.epoch
+                 : item->thread != NULL && item_is_question(item) ? item->thread->row.epoch
+                                                                  : 0;
     row->policy = pass->policy_version;
     row->decided = now;
     row->until = row->verdict == EVENT_HELD ? 0 : now + (source != NULL ? source->keep_us : 30 * WHEN_DAY);

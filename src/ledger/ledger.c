@@ -450,7 +450,8 @@ static const struct intent *open_other(const struct ledger *ledger, const struct
 }
 
 /* Or of this one itself: semel has it in its queue. */
-static void answer_other(struct ledger *ledger, const struct intent *intent, const struct intent *other, struct ledger_answer *ret)
+static void answer_other(struct ledger *ledger, const struct intent *intent, const struct intent *other,
+                         struct ledger_answer *ret)
 {
     answer(ledger, other, other->row.state == STATE_UNKNOWN ? VERDICT_OUTCOME_UNKNOWN : VERDICT_IN_PROGRESS, ret);
     ret->other = other != intent;

@@ -65,11 +65,11 @@ struct intent {
     struct row_intent row;
     struct row_intent before; /* as of the last audit row: the next one says what changed since */
     uint8_t h[KEY_HASH_SIZE];
-    bool exists;          /* it is in the table, or will be after this batch */
-    bool fresh;           /* to be inserted */
-    bool dirty;           /* to be updated */
-    bool drop;            /* to be deleted, leaving a tombstone */
-    bool queued;          /* while PENDING: semel itself carries it out; known of those that are looked at because of others' turn */
+    bool exists; /* it is in the table, or will be after this batch */
+    bool fresh;  /* to be inserted */
+    bool dirty;  /* to be updated */
+    bool drop;   /* to be deleted, leaving a tombstone */
+    bool queued; /* while PENDING: semel itself carries it out; known of those that are looked at because of others' turn */
     int64_t state_before; /* at the beginning of the batch; -1 when there was none */
     bool buried;          /* only a tombstone is left of it */
     int64_t buried_settled;
@@ -98,7 +98,7 @@ struct ledger_command {
     enum capability capability;
     enum on_unknown on_unknown;
     bool two_phase, shadow;
-    bool in_turn; /* claim, submit: waits for the other open ones of this workflow, thread and action */
+    bool in_turn;       /* claim, submit: waits for the other open ones of this workflow, thread and action */
     struct bytes nonce; /* claim: ledger_nonce_hash() of what names this attempt of its caller; may be absent */
 
     /* the others */

@@ -366,6 +366,7 @@ TEST(transfer_encodings_and_charsets_are_undone)
     CHECK_TEXT(get(HEAD "Content-Type: text/plain; charset=no-such\n\nCaf\xE9\n").text, "Café");
     CHECK_TEXT(get(HEAD "Content-Type: text/plain; charset=koi8-r\n\n\xF0\xD2\xC9\xD7\xC5\xD4\n").text, "Привет");
     CHECK_TEXT(get(HEAD "Content-Type: text/plain; charset=iso-2022-jp\n\n\x1B$B$3$s\x1B(B\n").text, "こん");
+    CHECK_TEXT(get(HEAD PLAIN "a\u00a0b\u200b\tc\x01\n").text, "a b c");
     CHECK_TEXT(get(HEAD "\nno type, UTF-8: é\n").text, "no type, UTF-8: é");
 }
 

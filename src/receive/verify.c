@@ -291,7 +291,8 @@ static bool list_urls(struct look *look)
     while (len < rest.len && strchr("/?", rest.at[len]) == NULL)
         len++;
     struct bytes host = {rest.at, len}, behind = bytes_from(rest, len), scheme = {url.at, tls ? 8 : 7};
-    const char *bracket = len > 0 ? memrchr(host.at, ']', host.len) : NULL, *colon = len > 0 ? memrchr(host.at, ':', len) : NULL;
+    const char *bracket = host.at != NULL ? memrchr(host.at, ']', len) : NULL;
+    const char *colon = host.at != NULL ? memrchr(host.at, ':', len) : NULL;
     struct bytes other;
     if (colon != NULL && colon > bracket)
         other = arena_printf(look->scope->arena, "%.*s%.*s%.*s", BYTES_ARG(scheme), (int)(colon - host.at), host.at,

@@ -19,7 +19,8 @@ static struct smtp_server *server;
 static pthread_t thread;
 static struct why why;
 static _Atomic bool stop_now, answer_late;
-static struct smtp_delivery *late;
+static struct smtp_delivery *_Atomic late;
+static uv_timer_t *late_timer; /* answers after the end */
 static char kept[1 << 20];
 static char heard[1 << 16];
 
@@ -52,9 +53,19 @@ static int64_t wall_us(void)
     return INT64_C(1794819600) * 1000000;
 }
 
+static void on_late(uv_timer_t *timer)
+{
+    smtp_delivered(late, OK, NULL);
+    uv_close((uv_handle_t *)timer, NULL);
+}
+
 static void on_wake(uv_async_t *async)
 {
     (void)async;
+    if (late_timer != NULL) {
+        uv_timer_init(&loop, late_timer);
+        uv_timer_start(late_timer, on_late, 100, 0);
+    }
     if (atomic_exchange(&answer_late, false) && late != NULL)
         smtp_delivered(late, OK, NULL);
     if (stop_now)
@@ -221,6 +232,48 @@ TEST(a_client_that_leaves_takes_nothing_with_it)
     answer_late = true;
     uv_async_send(&wake);
     finish();
+}
+
+TEST(what_waits_behind_a_mail_is_not_lost_however_much_it_is)
+{
+    enum { COUNT = 20000 };
+    start(config_default());
+    int fd = dial();
+    hear(fd, 1);
+    ask(fd, "EHLO c\r\nMAIL FROM:<>\r\nRCPT TO:<srclate@x.example>\r\nDATA\r\n", 9);
+    say(fd, "A: b\r\n\r\nx\r\n.\r\n");
+    while (late == NULL)
+        usleep(1000);
+    for (int i = 0; i < COUNT; i++)
+        say(fd, "NOOP\r\n");
+    answer_late = true;
+    uv_async_send(&wake);
+    CHECK(begins(hear(fd, 1), "250 2.0.0 it is kept"));
+    for (int i = 0; i < COUNT; i++)
+        if (!begins(hear(fd, 1), "250 2.0.0 ok"))
+            check_fail(__FILE__, __LINE__, "answer %d is \"%s\"", i, heard);
+    close(fd);
+    finish();
+}
+
+TEST(a_delivery_outlives_its_connection)
+{
+    uv_timer_t timer;
+    start(config_default());
+    int fd = dial();
+    hear(fd, 1);
+    ask(fd, "EHLO c\r\nMAIL FROM:<>\r\nRCPT TO:<srclate@x.example>\r\nDATA\r\n", 9);
+    say(fd, "A: b\r\n\r\nx\r\n.\r\n");
+    while (late == NULL)
+        usleep(1000);
+    late_timer = &timer;
+    stop_now = true;
+    uv_async_send(&wake); /* stops, and answers when everything is closed */
+    pthread_join(thread, NULL);
+    CHECK_INT(smtp_server_counts(server)->mails, 1);
+    smtp_server_free(server);
+    CHECK_INT(uv_loop_close(&loop), 0);
+    CHECK(hear(fd, 1)[0] == '\0'); /* nobody was told: the client sends it again */
 }
 
 TEST(half_a_mail_is_no_mail)

@@ -16,9 +16,8 @@ enum status answer_check(const struct claim_naming *naming, const struct answer_
     const struct {
         const char *name;
         bool said;
-    } extras[] = {{"event", answer->event.at != NULL},
-                  {"question", answer->question.at != NULL},
-                  {"epoch", answer->epoch != EPOCH_UNSAID}};
+    } extras[] = {
+        {"event", answer->event.at != NULL}, {"question", answer->question.at != NULL}, {"epoch", answer->epoch != EPOCH_UNSAID}};
     bool named = answer_is_named(naming, answer);
     for (size_t i = 0; i < sizeof extras / sizeof *extras; i++) {
         if (!extras[i].said || named)
@@ -30,8 +29,9 @@ enum status answer_check(const struct claim_naming *naming, const struct answer_
     if (!named || naming->workflow.at == NULL || bytes_eq(naming->workflow, ANSWERS_WORKFLOW))
         return OK;
     *ret_field = BYTES("workflow");
-    return why_set(why, INVALID,
-                   "Answers in a conversation belong to the workflow \"answers\", whoever asks: leave workflow out, or give a key.");
+    return why_set(
+        why, INVALID,
+        "Answers in a conversation belong to the workflow \"answers\", whoever asks: leave workflow out, or give a key.");
 }
 
 /* ---- a conversation of the user's own ---- */
@@ -53,7 +53,8 @@ static enum status name_own(const struct answer_naming *answer, struct arena *ar
 {
     *ret_field = answer->event.at != NULL ? BYTES("event") : BYTES("epoch");
     if (answer->event.at != NULL || answer->epoch != EPOCH_UNSAID)
-        return why_set(why, INVALID, "semel did not see this conversation come in, so it has no events and epochs of it; say question.");
+        return why_set(why, INVALID,
+                       "semel did not see this conversation come in, so it has no events and epochs of it; say question.");
     *ret_field = BYTES("question");
     if (answer->question.at == NULL)
         return why_set(why, INVALID,
@@ -110,15 +111,16 @@ static enum status look_at_event(struct store *store, struct bytes space, const 
     return OK;
 }
 
-static enum status check_epoch(const struct answer_naming *answer, const struct row_thread *thread, int64_t *epoch, struct why *why)
+static enum status check_epoch(const struct answer_naming *answer, const struct row_thread *thread, int64_t *epoch,
+                               struct why *why)
 {
     if (answer->epoch == EPOCH_UNSAID) {
         *epoch = *epoch != EPOCH_UNSAID ? *epoch : thread->epoch;
         return OK;
     }
     if (answer->epoch > thread->epoch)
-        return why_set(why, INVALID, "The conversation is at epoch %lld; there is no question %lld yet.", (long long)thread->epoch,
-                       (long long)answer->epoch);
+        return why_set(why, INVALID, "The conversation is at epoch %lld; there is no question %lld yet.",
+                       (long long)thread->epoch, (long long)answer->epoch);
     if (*epoch != EPOCH_UNSAID && *epoch != answer->epoch)
         return why_set(why, INVALID, "The event belongs to epoch %lld; say one of the two.", (long long)*epoch);
     *epoch = answer->epoch;

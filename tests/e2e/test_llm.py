@@ -67,12 +67,19 @@ def open_stream(box, body=None, **headers):
     return connection
 
 
-def pieces_of(box, **headers):
-    """(head, the chunks of the body as they were cut, whether the end came)."""
+def read_until(connection, mark):
     data = b""
-    with open_stream(box, **headers) as connection:
-        while block := connection.recv(65536):
-            data += block
+    while mark not in data:
+        block = connection.recv(65536)
+        assert block, data
+        data += block
+    return data
+
+
+def read_rest(connection, data=b""):
+    """(head, the chunks of the body as they were cut, whether the end came)."""
+    while block := connection.recv(65536):
+        data += block
     head, _, rest = data.partition(b"\r\n\r\n")
     pieces = []
     while rest:
@@ -83,6 +90,11 @@ def pieces_of(box, **headers):
         pieces.append(rest[:length])
         rest = rest[length + 2 :]
     return head, pieces, False
+
+
+def pieces_of(box, **headers):
+    with open_stream(box, **headers) as connection:
+        return read_rest(connection)
 
 
 def figures(box, result):
@@ -230,10 +242,43 @@ def test_a_stream_passes_as_it_comes(asking, kind):
     box = asking(kind)
     box.model.script(["slow_stream:3"])
     with open_stream(box, Semel_Run="r1") as connection:
-        data = b""
-        while b"data: " not in data:
-            data += connection.recv(65536)
+        read_until(connection, b"data: ")
         assert box.model.counts()["answered"] == 0
+
+
+@every_stream
+def test_who_asks_while_it_streams_reads_along(asking, kind):
+    """What is there comes at once, the rest as it comes; all of them get the same pieces."""
+    box = asking(kind, odd=True)
+    box.model.script(["slow_stream:6"])
+    with open_stream(box, Semel_Run="r1") as leader:
+        begun = read_until(leader, b"data: ")
+        followers = [open_stream(box, Semel_Run="r1") for _ in range(3)]
+        early = [read_until(follower, b"data: ") for follower in followers]
+        answered = box.model.counts()["answered"]
+        read = [read_rest(leader, begun)] + [read_rest(*pair) for pair in zip(followers, early)]
+    assert answered == 0, "they read before the provider was done"
+    for follower, data in zip(followers, early):
+        follower.close()
+        assert b"Idempotent-Replayed: true" in data and b"Semel-Intent: int_" in data
+    assert {ended for _, _, ended in read} == {True} and len({tuple(pieces) for _, pieces, _ in read}) == 1 and len(read[0][1]) > 5
+    assert len(box.model.effects()) == 1 and pieces_of(box, Semel_Run="r1")[1] == read[0][1] and figures(box, "hit") == 4
+
+
+def test_who_reads_along_notices_a_cut(asking):
+    box = asking("chat-stream")
+    box.model.script(["slow_stream:6"])
+    with open_stream(box, Semel_Run="r1") as leader:
+        begun = read_until(leader, b"data: ")
+        followers = [open_stream(box, Semel_Run="r1") for _ in range(2)]
+        early = [read_until(follower, b"data: ") for follower in followers]
+        box.model.down()
+        ends = [read_rest(*pair)[2] for pair in zip([leader, *followers], [begun, *early])]
+    for follower in followers:
+        follower.close()
+    assert ends == [False] * 3 and figures(box, "hit") == 0
+    box.model.up()
+    assert not is_replay(box.ask(Semel_Run="r1")) and is_replay(box.ask(Semel_Run="r1"))
 
 
 @every_stream
@@ -333,6 +378,14 @@ def test_failures_are_not_remembered(asking, kind, step, status, effects):
     assert len(box.model.effects()) == effects and Outbox(box.client).cards() == []
 
 
+def test_a_failing_provider_does_not_make_others_wait(asking):
+    box = asking()
+    box.model.script(["500_before"] * 20)
+    assert {box.ask(Semel_Run="r1").status for _ in range(20)} == {500}
+    assert b'semel_destination_breaker_open{destination="openai"} 0' in box.client.get("/metrics").raw
+    assert box.ask(Semel_Run="r1").status == 200
+
+
 def test_what_waits_behind_a_failure_makes_the_call_itself(asking):
     box = asking()
     box.model.script(["act_then_late:release", "ok"])
@@ -354,9 +407,7 @@ def test_killed_in_mid_stream_the_next_one_calls_again(house, storage):
         box.daemon, box.path, box.body = daemon, "/llm/openai/v1/chat/completions", CALLS["chat-stream"][2]
         model.script(["slow_stream:20"])
         with open_stream(box, Semel_Run="r1") as connection:
-            data = b""
-            while b"data: " not in data:
-                data += connection.recv(65536)
+            read_until(connection, b"data: ")
             daemon.kill()
         daemon.start()
         model.script(["ok"])

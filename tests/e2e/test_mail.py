@@ -84,7 +84,8 @@ def test_a_mail_takes_four_ways_and_arrives_once(house, server, tmp_path, storag
     assert post.cli(input=raw).stdout == b"1 taken, 0 refused\n"
     box = tmp_path / "box"
     box.write_bytes(b"From jane1 Mon Nov 16 10:00:00 2026\n" + raw + b"\nFrom jane2 Mon Nov 16 10:00:00 2026\n" + mail(2).as_bytes() + b"\n")
-    assert post.cli("--mbox", str(box)).returncode == 0
+    done = post.cli("--mbox", str(box))
+    assert (done.returncode, done.stdout) == (0, b"2 taken, 0 refused: 1 accepted, 1 suppressed, 0 held\n")
     events = [json.loads(body) for body in post.bodies(2)]
     assert sorted(text for text in (find(event, "text") for event in events)) == ["Do you have chair number 1 in red?", "Do you have chair number 2 in red?"]
     assert {find(event, "key") for event in events} == {"mail:m1@example.com", "mail:m2@example.com"}
@@ -132,7 +133,18 @@ def test_nothing_is_relayed_and_each_recipient_has_its_answer(post):
         assert [lmtp.getreply()[0], lmtp.getreply()[0]] == [250, 250]
 
 
-def test_what_is_no_mail_is_refused_for_good(post, tmp_path):
+def test_mails_are_counted(house, post):
+    with post.smtp() as smtp:
+        smtp.sendmail("jane@example.com", ["leads@shop.example"], wire(mail(1)))
+        with pytest.raises(smtplib.SMTPDataError):
+            smtp.sendmail("jane@example.com", ["leads@shop.example"], b"Content-Type: a\r\n" * 300 + b"\r\nx\r\n")
+    figures = house.client(post.daemon).get("/metrics").raw.decode()
+    for line in ('mails_total{protocol="smtp",outcome="kept"} 1', 'mails_total{protocol="smtp",outcome="not_kept"} 1', 'mails_total{protocol="lmtp",outcome="kept"} 0',
+                 'mail_connections_total{protocol="smtp",outcome="accepted"} 1'):
+        assert f"semel_{line}\n" in figures
+
+
+def test_what_is_no_mail_is_refused_for_good(post):
     with post.smtp() as smtp, pytest.raises(smtplib.SMTPDataError) as refused:
         smtp.sendmail("jane@example.com", ["leads@shop.example"], b"Content-Type: a\r\n" * 300 + b"\r\nx\r\n")
     assert refused.value.smtp_code == 554

@@ -92,7 +92,7 @@ def test_revoked_token_is_refused_at_once(house, server, admin):
     assert admin.request("DELETE", f"/v1/tokens/{made['id']}").status == 404
     listed = {one["id"]: one for one in admin.get("/v1/tokens").json["data"]}
     assert listed[made["id"]]["revoked_at"] is not None
-    assert list(listed[made["id"]]) == ["id", "name", "space", "scopes", "created_at", "expires_at", "revoked_at"]
+    assert list(listed[made["id"]]) == ["id", "name", "space", "scopes", "stopped", "created_at", "expires_at", "revoked_at"]
 
 
 def test_mistyped_token_is_refused(house, server, admin):

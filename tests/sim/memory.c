@@ -514,6 +514,51 @@ static enum status run_outbox_due(struct running *running, const void *params)
     return OK;
 }
 
+static enum status run_outbox_places(struct running *running, const void *params)
+{
+    (void)params;
+    struct tables *tables = &running->memory->now;
+    for (size_t i = 0; i < tables->outbox_count; i++) {
+        struct r_outbox_places row = {tables->outbox[i].destination};
+        bool first = tables->outbox[i].step < STEP_PERSON;
+        for (size_t j = 0; j < i && first; j++)
+            first = tables->outbox[j].step >= STEP_PERSON || !bytes_eq(tables->outbox[j].destination, row.destination);
+        if (first)
+            TRY(give(running, &row));
+    }
+    return OK;
+}
+
+static enum status run_outbox_count(struct running *running, const void *params)
+{
+    const struct q_outbox_count *count = params;
+    struct tables *tables = &running->memory->now;
+    struct r_outbox_count row = {0};
+    for (size_t i = 0; i < tables->outbox_count; i++)
+        row.effects += bytes_eq(tables->outbox[i].destination, count->destination) && tables->outbox[i].step < STEP_PERSON &&
+                       tables->outbox[i].due < OUTBOX_NEVER;
+    return give(running, &row);
+}
+
+static enum status run_outbox_overdue(struct running *running, const void *params)
+{
+    const struct q_outbox_overdue *ask = params;
+    struct tables *tables = &running->memory->now;
+    for (size_t i = 0; i < tables->outbox_count; i++) {
+        const struct row_outbox *row = &tables->outbox[i];
+        struct row_effect effect;
+        int64_t end_us = row->deadline != 0 ? row->deadline : row->created + ask->patience;
+        if (!bytes_eq(row->destination, ask->destination) || row->step >= STEP_PERSON || end_us > ask->now ||
+            !join(tables, row, &effect))
+            continue;
+        bool held = effect.state == STATE_CLAIMED || effect.state == STATE_SENT;
+        bool callers = effect.attended != 0 && effect.state == STATE_PENDING && effect.ambiguous == 0;
+        if (!held && !callers)
+            TRY(give(running, &effect));
+    }
+    return OK;
+}
+
 /* What the statements do to a row is said by act/rebuild.c, so that a row which the log rebuilds is compared with one that the SQL
  * has changed only on the other tier. */
 static enum status change_outbox(struct running *running, const struct query *query, int64_t intent, const void *params)
@@ -625,6 +670,9 @@ static const struct {
     {&DECISION_CHAIN, run_decision_chain},
     {&OUTBOX_ADD, run_outbox_add},
     {&OUTBOX_DUE, run_outbox_due},
+    {&OUTBOX_PLACES, run_outbox_places},
+    {&OUTBOX_COUNT, run_outbox_count},
+    {&OUTBOX_OVERDUE, run_outbox_overdue},
     {&OUTBOX_TAKEN, run_outbox_taken},
     {&OUTBOX_ENDED, run_outbox_ended},
     {&OUTBOX_STAND, run_outbox_stand},

@@ -59,3 +59,10 @@ def test_only_names_of_the_header_can_be_seen(installed):
     assert {line.split()[2].split("@")[0] for line in shared.splitlines() if " T " in line} == NAMES
     static = subprocess.run(["nm", "--defined-only", "--extern-only", f"{installed[1]}/libsemel.a"], check=True, capture_output=True, text=True).stdout
     assert {line.split()[2] for line in static.splitlines() if len(line.split()) == 3} == NAMES
+
+
+def test_it_needs_no_more_than_it_says(installed):
+    """What the server has besides (mail, event loops, PostgreSQL) stays out of it."""
+    dynamic = subprocess.run(["readelf", "-d", f"{installed[1]}/libsemel.so"], check=True, capture_output=True, text=True).stdout
+    needed = set(re.findall(r"\[lib(\w+?)(?:-0)?\.so", "\n".join(line for line in dynamic.splitlines() if "NEEDED" in line)))
+    assert needed <= {"sqlite3", "curl", "crypto", "icui18n", "icuuc", "yaml", "m", "c", "pthread"}

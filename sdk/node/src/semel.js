@@ -3,6 +3,7 @@
  * The client: claims, functions that run once, and what follows when semel says no or nothing at all.
  */
 const { AsyncLocalStorage } = require('node:async_hooks');
+const answers = require('./answers.js');
 const { Canonical, canonical, downstreamKey } = require('./canonical.js');
 const { Claim, Holder } = require('./claim.js');
 const { Core } = require('./core.js');
@@ -40,9 +41,16 @@ class Semel {
     }
 
     /** Asks to do a thing once. The claim is `first` when it is yours to do; else it has the `result` of the first time. */
-    claim(key, { workflow = this.workflow ?? WORKFLOW, input, run = this.run, thread, action, ...options } = {}) {
+    claim(key, { workflow, input, run = this.run, thread, action, event, epoch, question, ...options } = {}) {
         const text = input === undefined ? undefined : new Canonical(canonical(input));
-        return this.#begin({ workflow, key: key ?? undefined, input: text, run, thread, action }, options);
+        const named = { key: key ?? undefined, thread, action, event, epoch, question };
+        const home = answers.isAnswer(named) ? answers.WORKFLOW : this.workflow ?? WORKFLOW;
+        return this.#begin({ workflow: workflow ?? home, input: text, run, ...named }, options);
+    }
+
+    /** Asks to answer a question once. The headers are those of the request with which semel forwarded it. */
+    answerOnce(headers, { action = 'reply', ...options } = {}) {
+        return this.claim(undefined, { ...answers.questionOf(headers), action, ...options });
     }
 
     /** The same function, which runs once per key: later and simultaneous calls get the result of the first. */
@@ -147,7 +155,7 @@ class Semel {
         try {
             answer = await this.core.claim({ ...body, two_phase: true, lease_ms: leaseMs, wait_ms: waitMs, keep }, call);
         } catch (error) {
-            if (onCrash !== 'retry' || !(error instanceof OutcomeUnknown)) throw error;
+            if (onCrash !== 'retry' || !(error instanceof OutcomeUnknown) || !error.intent) throw error; /* without: it is another's */
             await this.#declareHarmless(error);
             return this.#ask(body, { ...options, onCrash: undefined });
         }
@@ -175,7 +183,8 @@ function alone(plan, more) {
     let key;
     try {
         const body = plan();
-        key = body.key && downstreamKey('main', body.workflow, body.key);
+        const named = body.key ?? (answers.isAnswer(body) ? answers.answerKey(body) : undefined);
+        key = named && downstreamKey('main', body.workflow, named);
     } catch {
         /* Mode off must not fail where nothing is asked. */
     }

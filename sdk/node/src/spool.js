@@ -14,12 +14,20 @@
 const { randomUUID } = require('node:crypto');
 const fs = require('node:fs');
 const path = require('node:path');
+const { isAnswer } = require('./answers.js');
 const { Canonical } = require('./canonical.js');
 const { messageOf, writable } = require('./claim.js');
 const { SemelError, InProgress, OutcomeUnknown, KeyReused, Refused, Fenced, Unreachable } = require('./errors.js');
 
-const intentOf = ({ workflow, key, input, run, thread, action }) => ({ workflow, key, input: input?.text, run, thread, action });
-const nameOf = ({ workflow, key, input }) => JSON.stringify(key === undefined ? [workflow, input] : [workflow, key, 'key']);
+const intentOf = ({ input, workflow, key, run, thread, action, event, epoch, question }) => ({
+    workflow, key, input: input?.text, run, thread, action, event, epoch, question,
+});
+
+function nameOf(line) {
+    const { workflow, key, input, thread, action, event, epoch, question } = line;
+    if (isAnswer(line)) return JSON.stringify([workflow, [thread, epoch, event, question, action], 'answer']);
+    return JSON.stringify(key === undefined ? [workflow, input] : [workflow, key, 'key']);
+}
 
 /* In a container the next process often has the same pid. */
 const born = randomUUID();

@@ -5,6 +5,7 @@ const { spawnSync } = require('node:child_process');
 const { readFileSync } = require('node:fs');
 const { join } = require('node:path');
 const { test } = require('node:test');
+const { answerKey } = require('../src/answers.js');
 const { canonical, fingerprint, downstreamKey, sha256, without } = require('../src/canonical.js');
 const { keyTemplate } = require('../src/key.js');
 const { BINARY } = require('./daemon.js');
@@ -84,3 +85,7 @@ test('random inputs make the keys that `semel key` makes', () => {
         assert.strictEqual(ours, status === 0 ? stdout.slice(0, -1) : undefined, `SEED=${from} ${zone} ${template} ${JSON.stringify(input)}`);
     }
 });
+
+for (const c of readLossless('answers.json').cases) {
+    test(`answer: ${c.name}`, () => assert.strictEqual(answerKey(c), c.key));
+}

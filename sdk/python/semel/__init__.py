@@ -9,6 +9,7 @@
 from typing import Any, Optional, Union
 
 from .aio import AsyncClient, default_async_client
+from .answers import Headers, answer_key, question_of
 from .claims import AsyncClaim, Claim, current
 from .client import Client, default_client
 from .decorate import once
@@ -24,7 +25,7 @@ __version__ = "0.1.0"
 __all__ = [
     "AsyncClaim", "AsyncClient", "Claim", "Client", "Delivered", "Expired", "Fenced", "Grant", "InProgress", "Invalid", "KeyFieldError",
     "KeyReused", "NoEffect", "NotAllowed", "OutcomeUnknown", "Refused", "Replay", "ResultNotKept", "SemelError", "Template", "TemplateError",
-    "Unreachable", "claim", "current", "default_async_client", "default_client", "make_key", "once",
+    "Unreachable", "answer_key", "answer_once", "claim", "current", "default_async_client", "default_client", "make_key", "once",
 ]
 
 
@@ -50,3 +51,8 @@ class claim:
     async def __aexit__(self, *error: Any) -> None:
         assert isinstance(self._inner, AsyncClaim)
         await self._inner.__aexit__(*error)
+
+
+def answer_once(headers: Headers, action: str = "reply", **how: Any) -> claim:
+    """A block that answers a question once, for `with` and for `async with`. The headers are those of the request with which semel forwarded it."""
+    return claim(action=action, **question_of(headers), **how)

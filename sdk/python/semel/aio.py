@@ -7,6 +7,7 @@ import dataclasses
 import threading
 from typing import Any, Callable, Dict, Optional, Tuple, TypeVar
 
+from .answers import Headers, question_of
 from .aio_transport import AsyncTransport
 from .base import BaseClient
 from .claims import AsyncClaim
@@ -51,14 +52,23 @@ class AsyncClient(BaseClient):
     def claim(
         self, key: Optional[str] = None, *, workflow: Optional[str] = None, input: Any = NOT_GIVEN, lease: Optional[float] = None,
         wait: Optional[float] = None, keep: Optional[str] = None, scope: Optional[str] = None, thread: Optional[str] = None,
-        action: Optional[str] = None, on_crash: str = "unknown", on_error: Effects = None,
+        action: Optional[str] = None, epoch: Optional[int] = None, event: Optional[str] = None, question: Optional[str] = None,
+        on_crash: str = "unknown", on_error: Effects = None,
         encode: Optional[Callable[[Any], Any]] = None, decode: Optional[Callable[[Any], Any]] = None,
     ) -> AsyncClaim:
         """A block that is done once: `async with client.claim("invoice:42:send") as c: if c.first: c.result = await send()`."""
         terms = self.terms(
-            key, workflow=workflow, input=input, lease=lease, wait=wait, keep=keep, scope=scope, thread=thread, action=action
+            key, workflow=workflow, input=input, lease=lease, wait=wait, keep=keep, scope=scope, thread=thread, action=action,
+            epoch=epoch, event=event, question=question,
         )
         return self.hold(terms, Care(on_crash, on_error), encode=encode, decode=decode)
+
+    def answer_once(self, headers: Headers, action: str = "reply", **how: Any) -> AsyncClaim:
+        """A block that answers a question once: `async with client.answer_once(request.headers) as c: if c.first: c.result = await reply()`.
+
+        The headers are those of the request with which semel forwarded it.
+        """
+        return self.claim(action=action, **question_of(headers), **how)
 
     def hold(self, terms: Terms, care: Care, **codec: Any) -> AsyncClaim:
         return AsyncClaim(self, self.session(terms, care), **codec)

@@ -6,6 +6,7 @@ import re
 import ssl
 from typing import Any, Optional
 
+from .answers import WORKFLOW as ANSWERS
 from . import values
 from .errors import TemplateError
 from .protocol import NOT_GIVEN, Held, Protocol, Terms, failure, say, say_text
@@ -60,9 +61,10 @@ class BaseClient:
     def terms(
         self, key: Optional[str], *, workflow: Optional[str] = None, input: Any = NOT_GIVEN, lease: Optional[float] = None,
         wait: Optional[float] = None, keep: Optional[str] = None, scope: Optional[str] = None, thread: Optional[str] = None,
-        action: Optional[str] = None,
+        action: Optional[str] = None, epoch: Optional[int] = None, event: Optional[str] = None, question: Optional[str] = None,
     ) -> Terms:
-        workflow = workflow or workflow_of(key)
+        answer = key is None and action is not None and (thread is not None or event is not None)
+        workflow = workflow or (ANSWERS if answer else workflow_of(key))
         if scope not in (None, "run"):
             raise ValueError(f"scope is None or 'run', not {scope!r}")
         if scope == "run":
@@ -72,7 +74,7 @@ class BaseClient:
         return Terms(
             workflow=workflow, key=key, input=input if input is NOT_GIVEN else values.plain(input),
             lease_s=lease if lease is not None else self.settings.lease_s, wait_s=wait if wait is not None else self.settings.wait_s,
-            keep=keep, run=self.settings.run, thread=thread, action=action,
+            keep=keep, run=self.settings.run, thread=thread, action=action, epoch=epoch, event=event, question=question,
         )
 
     def _run_name(self) -> str:

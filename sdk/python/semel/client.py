@@ -7,6 +7,7 @@ import threading
 import time
 from typing import Any, Callable, Dict, Optional, Tuple, TypeVar
 
+from .answers import Headers, question_of
 from .base import BaseClient
 from .claims import Claim
 from .protocol import NOT_GIVEN, Answer, Ask, Held, Protocol, Terms, claim
@@ -54,14 +55,23 @@ class Client(BaseClient):
     def claim(
         self, key: Optional[str] = None, *, workflow: Optional[str] = None, input: Any = NOT_GIVEN, lease: Optional[float] = None,
         wait: Optional[float] = None, keep: Optional[str] = None, scope: Optional[str] = None, thread: Optional[str] = None,
-        action: Optional[str] = None, on_crash: str = "unknown", on_error: Effects = None,
+        action: Optional[str] = None, epoch: Optional[int] = None, event: Optional[str] = None, question: Optional[str] = None,
+        on_crash: str = "unknown", on_error: Effects = None,
         encode: Optional[Callable[[Any], Any]] = None, decode: Optional[Callable[[Any], Any]] = None,
     ) -> Claim:
         """A block that is done once: `with client.claim("invoice:42:send") as c: if c.first: c.result = send()`."""
         terms = self.terms(
-            key, workflow=workflow, input=input, lease=lease, wait=wait, keep=keep, scope=scope, thread=thread, action=action
+            key, workflow=workflow, input=input, lease=lease, wait=wait, keep=keep, scope=scope, thread=thread, action=action,
+            epoch=epoch, event=event, question=question,
         )
         return self.hold(terms, Care(on_crash, on_error), encode=encode, decode=decode)
+
+    def answer_once(self, headers: Headers, action: str = "reply", **how: Any) -> Claim:
+        """A block that answers a question once: `with client.answer_once(request.headers) as c: if c.first: c.result = reply()`.
+
+        The headers are those of the request with which semel forwarded it.
+        """
+        return self.claim(action=action, **question_of(headers), **how)
 
     def hold(self, terms: Terms, care: Care, **codec: Any) -> Claim:
         return Claim(self, self.session(terms, care), **codec)

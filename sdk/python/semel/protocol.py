@@ -46,7 +46,15 @@ class Terms:
     run: Optional[str] = None
     thread: Optional[str] = None
     action: Optional[str] = None
+    epoch: Optional[int] = None
+    event: Optional[str] = None
+    question: Optional[str] = None
     two_phase: bool = True
+
+    @property
+    def is_answer(self) -> bool:
+        """Named by its conversation and what is done there; semel makes the key."""
+        return self.key is None and self.action is not None and (self.thread is not None or self.event is not None)
 
     def body(self, nonce: str, wait_s: float) -> bytes:
         members = {
@@ -58,6 +66,9 @@ class Terms:
             "run": self.run,
             "thread": self.thread,
             "action": _clean(self.action),
+            "epoch": self.epoch,
+            "event": self.event,
+            "question": self.question,
             "two_phase": self.two_phase or None,
             "nonce": nonce if self.two_phase else None,
         }

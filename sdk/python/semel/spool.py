@@ -50,7 +50,8 @@ class Entry:
     def terms(self) -> Terms:
         first = self.first
         value = first["input"] if "input" in first else NOT_GIVEN
-        return Terms(first["workflow"], first.get("key"), value, run=first.get("run"), action=first.get("action"))
+        answer = {name: first.get(name) for name in ("thread", "epoch", "event", "question")}
+        return Terms(first["workflow"], first.get("key"), value, run=first.get("run"), action=first.get("action"), **answer)
 
 
 def _is_alive(pid: Any) -> bool:
@@ -77,6 +78,8 @@ class Spool:
     def begin(self, terms: Terms, intent: Optional[str], fence: Optional[int]) -> str:
         line: Dict[str, Any] = {"what": "begin", "at": _now(), "pid": os.getpid(), "workflow": terms.workflow, "key": terms.key}
         line.update({"run": terms.run, "action": terms.action, "intent": intent, "fence": fence})
+        if terms.is_answer:
+            line.update({"thread": terms.thread, "epoch": terms.epoch, "event": terms.event, "question": terms.question})
         if terms.input is not NOT_GIVEN:
             line["input"] = terms.input
         return self._append(secrets.token_hex(8), line)
@@ -181,6 +184,8 @@ def _entries(data: bytes) -> List[Entry]:
 
 
 def _names(terms: Terms) -> Any:
+    if terms.is_answer:
+        return terms.workflow, canonical([terms.thread, terms.epoch, terms.event, terms.question, terms.action])
     return terms.workflow, terms.key if terms.key is not None else canonical(terms.input)
 
 
