@@ -122,8 +122,8 @@ static void write_effects(struct buf *out, struct act *act)
 static void write_decisions(void *ctx, const struct flow_counts *counts)
 {
     for (int i = EVENT_WAITING + 1; i < EVENT_VERDICT_COUNT; i++)
-        buf_printf(ctx, "semel_inbound_events_total{source=\"%s\",decision=\"%s\"} %llu\n", counts->source, event_verdict_names[i],
-                   (unsigned long long)counts->verdicts[i]);
+        buf_printf(ctx, "semel_inbound_events_total{source=\"%s\",decision=\"%s\"} %llu\n", counts->source,
+                   event_verdict_names[i], (unsigned long long)counts->verdicts[i]);
 }
 
 static void write_refused(void *ctx, const struct flow_counts *counts)
@@ -135,7 +135,8 @@ static void write_events(struct buf *out, struct flow *flow)
 {
     describe(out, "semel_inbound_events_total", "counter", "Events that came in, by source and by what was decided.");
     flow_each_source(flow, write_decisions, out);
-    describe(out, "semel_inbound_refused_total", "counter", "Deliveries that were refused: not signed as they should be, or unreadable.");
+    describe(out, "semel_inbound_refused_total", "counter",
+             "Deliveries that were refused: not signed as they should be, or unreadable.");
     flow_each_source(flow, write_refused, out);
 }
 
@@ -237,7 +238,8 @@ static void write_stored(struct buf *out, const struct stored_figures *figures)
                          ? figures->now_us - figures->events_since_us
                          : 0;
     describe(out, "semel_inbound_oldest_age_seconds", "gauge", "Age of the oldest event that is not decided yet.");
-    buf_printf(out, "semel_inbound_oldest_age_seconds %lld.%06lld\n", (long long)(age_us / 1000000), (long long)(age_us % 1000000));
+    buf_printf(out, "semel_inbound_oldest_age_seconds %lld.%06lld\n", (long long)(age_us / 1000000),
+               (long long)(age_us % 1000000));
 }
 
 static void finish(struct call *call)

@@ -103,7 +103,9 @@ const struct cli_command cli_commands[] = {
      "Without --input it explains the parts of the template.\n\n"
      "  semel key 'followup:{lead_id}:{day}' --time sent_at --zone Europe/Paris --input '{\"lead_id\":8821,\"sent_at\":\"2026-11-16T09:00:00Z\"}'",
      key_run},
-    {"keys lint", "Look at the keys of the last days and say whether duplicates would be recognised.", {{0}}, keys_lint_options, ALL_SHARED,
+    {"keys lint", "Look at the keys of the last days, and say whether duplicates would be recognised.", {{0}}, keys_lint_options, ALL_SHARED,
+     "Names what is wrong, proposes a template and says what it would have done on the same traffic. Exit 65 when there is a problem.\n\n"
+     "  semel keys lint --workflow followup --since 30d", keys_lint_run},
     {"mcp", "Make each tool call of an MCP server once: put it in front of the server's command.",
      {{"CMD [ARG...]", CLI_REST, "The server's command and its arguments.", NULL, false}}, mcp_options, CLI_CALLS_URL,
      "Speaks MCP on stdin and stdout. Tools that only read pass; any other call goes through the ledger, and an equal one of the same run gets\n"
@@ -113,9 +115,6 @@ const struct cli_command cli_commands[] = {
     {"mcp-server", "Give an agent semel's own tools: check, claim, confirm, fail, explain, list exceptions.", {{0}}, NULL, CLI_CALLS_DAEMON,
      "Speaks MCP on stdin and stdout and asks the daemon, with the rights of SEMEL_TOKEN. In an agent's settings:\n\n"
      "  { \"mcpServers\": { \"semel\": { \"command\": \"semel\", \"args\": [\"mcp-server\"] } } }", mcp_server_run},
-    {"keys lint", "Look at the keys of the last days: would duplicates be recognised?", {{0}}, keys_lint_options, ALL_SHARED,
-     "Names what is wrong, proposes a template and says what it would have done on the same traffic. Exit 65 when there is a problem.\n\n"
-     "  semel keys lint --workflow followup --since 30d", keys_lint_run},
     {"policy apply", "Check a policy file and make it the daemon's policy.",
      {{"FILE", CLI_FILE, "The policy, or - for stdin.", NULL, false}}, NULL, ALL_SHARED, NULL, policy_apply_run},
     {"policy backtest", "Decide what came in lately again by another policy, without acting.",

@@ -34,9 +34,12 @@ static void print_cards(struct cli *cli, const struct json *data)
         int64_t due_us = print_time_of(card, "due_at");
         print_when(due_us, now_us, due);
         bool open = bytes_is(print_field(cli, card, "state"), "open");
-        const struct bytes cells[] = {print_field(cli, card, "exception"), print_field(cli, card, "kind"),
-                                      print_field(cli, card, "owner"),     arena_dup(&cli->arena, bytes_of(due)),
-                                      about_of(cli, card),                 print_field(cli, card, "resolution"),
+        const struct bytes cells[] = {print_field(cli, card, "exception"),
+                                      print_field(cli, card, "kind"),
+                                      print_field(cli, card, "owner"),
+                                      arena_dup(&cli->arena, bytes_of(due)),
+                                      about_of(cli, card),
+                                      print_field(cli, card, "resolution"),
                                       print_field(cli, card, "reason")};
         table_add(&table, cells, !open ? COLOUR_DIM : due_us < now_us ? COLOUR_RED : COLOUR_YELLOW);
     }
@@ -69,7 +72,7 @@ static void print_texts(struct cli *cli, const struct json *card)
 
 static void print_card(struct cli *cli, const struct json *card)
 {
-    static const char *const names[] = {"exception", "kind",       "state",       "intent",     "event",       "owner",      "due_at",
+    static const char *const names[] = {"exception", "kind",       "state",       "intent",     "event",       "owner", "due_at",
                                         "reason",    "created_at", "resolved_at", "resolution", "resolved_by", "note"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         struct bytes value = print_field(cli, card, names[i]);
@@ -132,8 +135,9 @@ static int say(struct cli *cli, const char *verb, const char *const *names, size
     else if (json_get(&reply.json, BYTES("owner")) != NULL)
         print_card(cli, &reply.json);
     else
-        print_line("%.*s is now %.*s", BYTES_ARG(about_of(cli, &reply.json)),
-                   BYTES_ARG(print_field(cli, &reply.json, json_get(&reply.json, BYTES("verdict")) != NULL ? "verdict" : "state")));
+        print_line(
+            "%.*s is now %.*s", BYTES_ARG(about_of(cli, &reply.json)),
+            BYTES_ARG(print_field(cli, &reply.json, json_get(&reply.json, BYTES("verdict")) != NULL ? "verdict" : "state")));
     return CLI_OK;
 }
 

@@ -48,10 +48,10 @@ static void print_events(struct cli *cli, const struct json *data)
         char received[32] = "";
         print_when(print_time_of(event, "received_at"), now_us, received);
         struct bytes verdict = print_field(cli, event, "verdict");
-        const struct bytes cells[] = {
-            print_field(cli, event, "event"),  arena_dup(&cli->arena, bytes_of(received)), print_field(cli, event, "source"), verdict,
-            print_field(cli, event, "reason"), print_field(cli, event, "copies"),          print_field(cli, event, "from"),
-            one_line(cli, print_field(cli, event, "text"))};
+        const struct bytes cells[] = {print_field(cli, event, "event"),  arena_dup(&cli->arena, bytes_of(received)),
+                                      print_field(cli, event, "source"), verdict,
+                                      print_field(cli, event, "reason"), print_field(cli, event, "copies"),
+                                      print_field(cli, event, "from"),   one_line(cli, print_field(cli, event, "text"))};
         table_add(&table, cells, colour_of(verdict));
     }
     table_print(&table);
@@ -108,9 +108,9 @@ static void print_raw(struct cli *cli, const struct json *raw)
 
 static void print_event(struct cli *cli, const struct json *event)
 {
-    static const char *const names[] = {"event", "source", "kind",   "from",   "name",   "subject",    "received_at",
-                                        "mode",  "thread", "epoch",  "policy", "copies", "verdict",    "reason",
-                                        "because", "score", "first", "intent", "explanation"};
+    static const char *const names[] = {"event",   "source", "kind",  "from",   "name",       "subject", "received_at",
+                                        "mode",    "thread", "epoch", "policy", "copies",     "verdict", "reason",
+                                        "because", "score",  "first", "intent", "explanation"};
     static const char *const forward_names[] = {"effect", "destination", "state", "tries", "note"};
     print_members(cli, event, names, sizeof names / sizeof *names);
     const struct json *forward = json_get(event, BYTES("forward"));
@@ -214,9 +214,10 @@ int inbox_suppress_run(struct cli *cli)
 
 const struct cli_option inbox_replay_options[] = {
     {"--note", "TEXT", CLI_TEXT, "Why; it is kept with the decision.", NULL, NULL, NULL, false},
-    {"--source", "NAME", CLI_TEXT, "In place of one event: all of this source that went on …", NULL, NULL, NULL, false},
-    {"--since", "TIME", CLI_TEXT, "… since then, such as 2026-11-16T09:00:00Z …", NULL, NULL, NULL, false},
-    {"--until", "TIME", CLI_TEXT, "… and before this.", NULL, NULL, NULL, false},
+    {"--source", "NAME", CLI_TEXT, "In place of one event: all of this source that went on, within --since and --until.", NULL,
+     NULL, NULL, false},
+    {"--since", "TIME", CLI_TEXT, "With --source: since then, such as 2026-11-16T09:00:00Z.", NULL, NULL, NULL, false},
+    {"--until", "TIME", CLI_TEXT, "With --source: before this.", NULL, NULL, NULL, false},
     {"--dry-run", NULL, CLI_SWITCH, "Only count them.", NULL, NULL, NULL, false},
     {0},
 };
@@ -253,7 +254,8 @@ int inbox_replay_run(struct cli *cli)
         cli_note("there are more; go on with a later --since.");
     struct bytes reason = print_field(cli, &reply.json, "reason");
     if (reason.len > 0)
-        return cli_fail(CLI_DATA, "%.*s could not be: %.*s.", BYTES_ARG(print_field(cli, &reply.json, "failed")), BYTES_ARG(reason));
+        return cli_fail(CLI_DATA, "%.*s could not be: %.*s.", BYTES_ARG(print_field(cli, &reply.json, "failed")),
+                        BYTES_ARG(reason));
     return CLI_OK;
 }
 
@@ -266,8 +268,8 @@ const struct cli_option inbox_mute_options[] = {
 };
 
 const struct cli_option inbox_limit_options[] = {
-    {"--most", "N", CLI_NUMBER, "So many events …", NULL, NULL, NULL, true},
-    {"--every", "TIME", CLI_DURATION, "… in so long go on; the others are muted.", NULL, NULL, NULL, true},
+    {"--most", "N", CLI_NUMBER, "So many events go on in the time of --every.", NULL, NULL, NULL, true},
+    {"--every", "TIME", CLI_DURATION, "That time; the others are muted.", NULL, NULL, NULL, true},
     {"--for", "TIME", CLI_DURATION, "For how long, at most 30d.", NULL, NULL, NULL, true},
     {"--note", "TEXT", CLI_TEXT, "Why; it is kept with the decision.", NULL, NULL, NULL, false},
     {0},

@@ -44,10 +44,14 @@ static void print_sources(struct cli *cli, const struct json *data)
         char last[32] = "never";
         if (print_time_of(source, "last_event_at") != 0)
             print_when(print_time_of(source, "last_event_at"), now_us, last);
-        const struct bytes cells[] = {print_field(cli, source, "source"),     print_field(cli, source, "preset"),
-                                      verify_of(cli, source),                 print_field(cli, source, "forward"),
-                                      arena_dup(&cli->arena, bytes_of(last)), count_of(cli, source, "accepted"),
-                                      count_of(cli, source, "suppressed"),    remark(cli, source)};
+        const struct bytes cells[] = {print_field(cli, source, "source"),
+                                      print_field(cli, source, "preset"),
+                                      verify_of(cli, source),
+                                      print_field(cli, source, "forward"),
+                                      arena_dup(&cli->arena, bytes_of(last)),
+                                      count_of(cli, source, "accepted"),
+                                      count_of(cli, source, "suppressed"),
+                                      remark(cli, source)};
         table_add(&table, cells, cells[7].len > 0 ? COLOUR_YELLOW : COLOUR_NONE);
     }
     table_print(&table);

@@ -12,6 +12,8 @@ extern const struct cli_option audit_verify_options[], claim_options[], confirm_
     effects_note_options[], effects_resolve_options[], exceptions_assign_options[], exceptions_ls_options[],
     exceptions_resolve_options[], inbox_limit_options[], inbox_ls_options[], inbox_mute_options[],
     inbox_note_options[], inbox_replay_options[], inbox_show_options[], policy_backtest_options[], trigger_options[];
+    exceptions_resolve_options[], inbox_limit_options[], inbox_ls_options[], inbox_mute_options[], inbox_note_options[],
+    inbox_replay_options[], inbox_show_options[], trigger_options[];
 extern const struct cli_option audit_verify_options[];
 extern const struct cli_option claim_options[];
 extern const struct cli_option confirm_options[];

@@ -30,7 +30,8 @@ TEST(each_way_to_carry_a_secret_makes_its_header)
         struct pair got[DESTINATION_AUTH_HEADERS_MAX];
         size_t count = 99;
         house_open(&house, headers[i].settings);
-        CHECK_INT(destination_authorize(house.destination, bytes_of(headers[i].secret), &signing, &house.arena, got, &count, NULL), OK);
+        CHECK_INT(
+            destination_authorize(house.destination, bytes_of(headers[i].secret), &signing, &house.arena, got, &count, NULL), OK);
         CHECK_INT(count, headers[i].name != NULL);
         if (headers[i].name != NULL) {
             CHECK_TEXT(got[0].name, headers[i].name);
@@ -64,7 +65,8 @@ TEST(a_webhook_is_signed_over_its_id_the_time_and_the_body)
     CHECK_INT(destination_authorize(house.destination, BYTES("plain whsec_MDEy"), &over, &house.arena, got, &count, &why), OK);
     CHECK_TEXT(got[0].value, "eff_1");
     CHECK(memchr(got[2].value.at, ' ', got[2].value.len) != NULL);
-    CHECK_INT(destination_authorize(house.destination, BYTES("whsec_not base64"), &over, &house.arena, got, &count, &why), INVALID);
+    CHECK_INT(destination_authorize(house.destination, BYTES("whsec_not base64"), &over, &house.arena, got, &count, &why),
+              INVALID);
     CHECK(strstr(why.text, "not") == NULL);
     house_close(&house);
 }
@@ -76,7 +78,8 @@ TEST(a_secret_with_a_line_break_makes_no_header_and_is_not_repeated)
     size_t count;
     struct why why;
     house_open(&house, "provider: stripe");
-    CHECK_INT(destination_authorize(house.destination, BYTES("sk_live\r\nX: y"), &signing, &house.arena, got, &count, &why), INVALID);
+    CHECK_INT(destination_authorize(house.destination, BYTES("sk_live\r\nX: y"), &signing, &house.arena, got, &count, &why),
+              INVALID);
     CHECK(strstr(why.text, "sk_live") == NULL);
     house_close(&house);
 }

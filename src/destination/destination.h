@@ -191,10 +191,10 @@ struct call_rules {
 
 enum auth_kind {
     AUTH_NONE,
-    AUTH_BEARER, /* Authorization: Bearer SECRET */
-    AUTH_BASIC,  /* Authorization: Basic base64(user:SECRET), or of the secret itself where it holds the ':' */
-    AUTH_HEADER, /* NAME: PREFIX SECRET */
-    AUTH_PATH,   /* the secret is a part of the URL (an incoming webhook): see destination_url() */
+    AUTH_BEARER,  /* Authorization: Bearer SECRET */
+    AUTH_BASIC,   /* Authorization: Basic base64(user:SECRET), or of the secret itself where it holds the ':' */
+    AUTH_HEADER,  /* NAME: PREFIX SECRET */
+    AUTH_PATH,    /* the secret is a part of the URL (an incoming webhook): see destination_url() */
     AUTH_WEBHOOK, /* webhook-id, webhook-timestamp, webhook-signature: Standard Webhooks, made with the secret "whsec_…" */
 };
 

@@ -15,7 +15,7 @@ struct flow {
     struct arena arena; /* of the command's answer; unused but asked for */
     _Atomic int64_t waiting;
     atomic_bool failing;
-    pthread_mutex_t lock; /* for what is below */
+    pthread_mutex_t lock;                            /* for what is below */
     struct flow_counts counts[FLOW_SOURCES_MAX + 1]; /* the last one: sources that are not counted by name */
     size_t source_count;
     struct policy *policy;
