@@ -295,6 +295,8 @@ def tour_of_events(admin):
             admin.post("/v1/sources/form/mute", body)
         admin.post("/v1/sources/none/mute", {"for_ms": 60000})
         admin.get("/v1/sources")
+        for since in ("1h", "x"):
+            admin.post(f"/v1/policy/backtest?since={since}", policy({}).encode())
         admin.post("/v1/sources/form/unmute", {})
     finally:
         crm.stop()
