@@ -1,7 +1,7 @@
 /* backtest: POST /v1/policy/backtest: what another policy would have decided. */
+#include "flow/backtest.h"
 #include "api/api.h"
 #include "base/when.h"
-#include "flow/backtest.h"
 
 #define SINCE_DEFAULT_US (7 * WHEN_DAY)
 #define SINCE_MAX_US (400 * WHEN_DAY)
@@ -147,7 +147,8 @@ void policy_backtest(struct call *call)
     }
     if (!policy_body(call, &policy))
         return;
-    enum status status = backtest_open(policy, engine_pepper(call->api->engine), call->space, state->since_us, &state->backtest, &why);
+    enum status status =
+        backtest_open(policy, engine_pepper(call->api->engine), call->space, state->since_us, &state->backtest, &why);
     policy_free(policy);
     if (status != OK) {
         problem(call, "too_large", "%s.", why.text);

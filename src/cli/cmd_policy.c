@@ -171,8 +171,9 @@ static void print_examples(struct cli *cli, const struct json *examples)
     table_init(&table, &cli->arena, headings, sizeof headings / sizeof *headings);
     for (uint32_t i = 0; i < examples->count; i++) {
         const struct json *one = &examples->items[i];
-        const struct bytes cells[] = {print_field(cli, one, "event"), print_field(cli, one, "source"), print_field(cli, one, "was"),
-                                      print_field(cli, one, "would"), print_field(cli, one, "score"),  print_field(cli, one, "first"),
+        const struct bytes cells[] = {print_field(cli, one, "event"),  print_field(cli, one, "source"),
+                                      print_field(cli, one, "was"),    print_field(cli, one, "would"),
+                                      print_field(cli, one, "score"),  print_field(cli, one, "first"),
                                       print_field(cli, one, "because")};
         table_add(&table, cells, COLOUR_NONE);
     }
@@ -188,8 +189,8 @@ static void print_backtest(struct cli *cli, const struct json *json)
                bytes_is(print_field(cli, json, "whole"), "true") ? "" : " (there are more; it ended at its limit)");
     for (uint32_t i = 0; verdicts != NULL && verdicts->type == JSON_ARRAY && i < verdicts->count; i++) {
         const struct json *one = &verdicts->items[i];
-        print_line("  %-10.*s -> %-10.*s %.*s", BYTES_ARG(print_field(cli, one, "was")), BYTES_ARG(print_field(cli, one, "would")),
-                   BYTES_ARG(print_field(cli, one, "count")));
+        print_line("  %-10.*s -> %-10.*s %.*s", BYTES_ARG(print_field(cli, one, "was")),
+                   BYTES_ARG(print_field(cli, one, "would")), BYTES_ARG(print_field(cli, one, "count")));
     }
     if (examples != NULL && examples->type == JSON_ARRAY)
         print_examples(cli, examples);
@@ -208,10 +209,8 @@ int policy_backtest_run(struct cli *cli)
     buf_init(&path, 1024);
     buf_add_cstr(&path, "/v1/policy/backtest");
     client_query_add(&path, "since", cli_text(cli, "--since"));
-    const struct client_request request = {.method = "POST",
-                                           .path = arena_dup(&cli->arena, buf_bytes(&path)),
-                                           .body = text,
-                                           .content_type = "application/yaml"};
+    const struct client_request request = {
+        .method = "POST", .path = arena_dup(&cli->arena, buf_bytes(&path)), .body = text, .content_type = "application/yaml"};
     buf_release(&path);
     code = client_call(cli, &request, &reply);
     if (code != CLI_OK)

@@ -173,7 +173,8 @@ enum status pass_judge(struct pass *pass, struct item *item)
         TRY(converse(pass, item));
     if (item->verdict.verdict == EVENT_HELD) {
         bool loop = strcmp(item->verdict.reason, "loop") == 0;
-        TRY(pass->recall->card(pass, item, loop ? EXCEPTION_LOOP : EXCEPTION_LIKELY_DUPLICATE, item->known.row.id, item->verdict.reason));
+        TRY(pass->recall->card(pass, item, loop ? EXCEPTION_LOOP : EXCEPTION_LIKELY_DUPLICATE, item->known.row.id,
+                               item->verdict.reason));
     }
     quiet->accepted += item->verdict.verdict == EVENT_ACCEPTED;
     see(pass, item, first);

@@ -131,8 +131,10 @@ static enum status save_marks(struct pass *pass)
             enum mark_kind kind = item->marks[j].kind;
             int64_t event;
             if (item_leaves_mark(item, kind, &event))
-                adds[count++] = (struct q_event_mark_add){
-                    {(const char *)item->marks[j].mark->h, KEY_HASH_SIZE}, event, item->known.row.received, mark_until(item, kind)};
+                adds[count++] = (struct q_event_mark_add){{(const char *)item->marks[j].mark->h, KEY_HASH_SIZE},
+                                                          event,
+                                                          item->known.row.received,
+                                                          mark_until(item, kind)};
         }
     }
     return store_run(pass->store, &EVENT_MARK_ADD, adds, count, NULL, NULL, NULL, pass->why);

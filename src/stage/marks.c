@@ -136,8 +136,8 @@ enum status marks_find(struct marks *marks, struct store *store, int64_t before_
         return why_set(why, FULL, "no memory for a pass");
     for (size_t i = 0; i < marks->size; i++)
         if (marks->slots[i] != NULL)
-            gets[count++] = (struct q_event_mark_get){
-                {(const char *)marks->slots[i]->h, KEY_HASH_SIZE}, marks->slots[i]->most, before_us};
+            gets[count++] =
+                (struct q_event_mark_get){{(const char *)marks->slots[i]->h, KEY_HASH_SIZE}, marks->slots[i]->most, before_us};
     return store_run(store, &EVENT_MARK_GET, gets, count, take_sighting, marks, NULL, why);
 }
 
