@@ -5,7 +5,8 @@
 #include "base/log.h"
 
 #define SWEEP_EVERY_US (5 * WHEN_SECOND)
-#define TICK_EVERY_US (5 * WHEN_SECOND)
+#define TICK_EVERY_US (60 * WHEN_SECOND)       /* each one is a commit: a quiet house stays quiet */
+#define TICK_SHARED_EVERY_US (5 * WHEN_SECOND) /* with other nodes, one of which may have stopped */
 
 enum status pass_no_memory(struct pass *pass)
 {
@@ -164,7 +165,7 @@ void flow_tick(struct flow *flow)
     pthread_mutex_lock(&flow->lock);
     bool due = now >= flow->tick_due_us;
     if (due)
-        flow->tick_due_us = now + TICK_EVERY_US;
+        flow->tick_due_us = now + (engine_is_postgres(flow->engine) ? TICK_SHARED_EVERY_US : TICK_EVERY_US);
     pthread_mutex_unlock(&flow->lock);
     if (due)
         flow_wake(flow);
