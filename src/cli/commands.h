@@ -6,12 +6,6 @@
 
 #include "cli/cli.h"
 
-extern const struct cli_option audit_verify_options[], claim_options[], confirm_options[], daemon_options[], extend_options[],
-    fail_options[], help_options[], intents_options[], key_options_table[], release_options[], sent_options[], show_options[],
-    quarantine_lift_options[], run_options[], token_create_options[], why_options[], effects_add_options[], effects_ls_options[],
-    effects_note_options[], effects_resolve_options[], exceptions_assign_options[], exceptions_ls_options[],
-    exceptions_resolve_options[], inbox_limit_options[], inbox_ls_options[], inbox_mute_options[], inbox_note_options[],
-    inbox_replay_options[], inbox_show_options[], trigger_options[];
 extern const struct cli_option audit_verify_options[];
 extern const struct cli_option claim_options[];
 extern const struct cli_option confirm_options[];
@@ -26,10 +20,17 @@ extern const struct cli_option exceptions_resolve_options[];
 extern const struct cli_option extend_options[];
 extern const struct cli_option fail_options[];
 extern const struct cli_option help_options[];
+extern const struct cli_option inbox_limit_options[];
+extern const struct cli_option inbox_ls_options[];
+extern const struct cli_option inbox_mute_options[];
+extern const struct cli_option inbox_note_options[];
+extern const struct cli_option inbox_replay_options[];
+extern const struct cli_option inbox_show_options[];
 extern const struct cli_option intents_options[];
 extern const struct cli_option key_options_table[];
-extern const struct cli_option mcp_options[];
 extern const struct cli_option keys_lint_options[];
+extern const struct cli_option mcp_options[];
+extern const struct cli_option policy_backtest_options[];
 extern const struct cli_option quarantine_lift_options[];
 extern const struct cli_option receive_mail_options[];
 extern const struct cli_option release_options[];
@@ -81,6 +82,7 @@ int mcp_run(struct cli *cli);        /* agent/mcp_command.c */
 int mcp_server_run(struct cli *cli); /* agent/tools_command.c */
 int keys_lint_run(struct cli *cli);
 int policy_apply_run(struct cli *cli);
+int policy_backtest_run(struct cli *cli);
 int policy_check_run(struct cli *cli);
 int policy_settings_run(struct cli *cli);
 int policy_show_run(struct cli *cli);

@@ -15,7 +15,7 @@ enum status pass_no_memory(struct pass *pass)
 
 /* ---- loading ---- */
 
-static enum status take_item(void *ctx, const void *row, struct why *why)
+enum status pass_take(void *ctx, const void *row, struct why *why)
 {
     struct pass *pass = ctx;
     const struct row_event *got = row;
@@ -39,7 +39,7 @@ static enum status load_items(struct pass *pass)
     if (pass->items == NULL)
         return pass_no_memory(pass);
     TRY(store_run(pass->store, &EVENT_LOCK, NULL, 0, NULL, NULL, NULL, pass->why));
-    return store_run(pass->store, &EVENT_UNDECIDED, &waiting, 1, take_item, pass, NULL, pass->why);
+    return store_run(pass->store, &EVENT_UNDECIDED, &waiting, 1, pass_take, pass, NULL, pass->why);
 }
 
 static enum status run_pass(struct pass *pass)
@@ -95,7 +95,8 @@ static enum status flow_write(struct store *store, struct ledger *ledger, struct
     struct policy *policy = flow_policy(flow, &version);
     flow->more = false;
     flow->forwarded = flow->decided_count = 0;
-    struct pass pass = {.flow = flow,
+    struct pass pass = {.recall = &recall_stored,
+                        .flow = flow,
                         .store = store,
                         .ledger = ledger,
                         .arena = ledger->arena,

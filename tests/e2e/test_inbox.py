@@ -5,6 +5,7 @@ import base64
 import hashlib
 import hmac
 import json
+import sqlite3
 
 import pytest
 
@@ -300,3 +301,54 @@ def test_figures_count_by_source_and_decision(inbox):
                  'events_total{source="form",decision="released"} 1', 'refused_total{source="shut"} 1'):
         assert f"semel_inbound_{line}" in figures, line
     assert box.client.get("/readyz").json["events_waiting"] == 0
+
+
+# Another policy
+
+
+def test_a_backtest_tells_what_another_policy_would_do_and_changes_nothing(inbox, storage, tmp_path):
+    box = inbox(storage, sources={"form": {"window": "1d"}, "chat": {"loop": "3/10m"}})
+    first = box.send(QUESTION)
+    copies = [box.send(QUESTION, x=n) for n in range(3)]
+    box.act(copies[2], "release")
+    runaway = [box.send(f"Automatic answer number {n} with a text of its own {'xyzuvw'[n] * 7}", email="bot@x.io", source="chat") for n in range(4)]
+    assert [event["verdict"] for event in (first, *copies, *runaway)] == ["accepted"] + ["suppressed"] * 3 + ["accepted"] * 3 + ["held"]
+    box.forwarded(5)
+    before = box.list(), box.client.decisions(), box.cards()
+
+    same = box.client.post("/v1/policy/backtest", json.dumps(box.policy).encode()).json
+    assert (same["events"], same["changed"], same["examples"], same["whole"]) == (8, 0, [], True)
+    assert {(row["was"], row["would"]): row["count"] for row in same["verdicts"]} == {
+        ("accepted", "accepted"): 4, ("suppressed", "suppressed"): 2, ("released", "suppressed"): 1, ("held", "held"): 1,
+    }
+    other = json.loads(json.dumps(box.policy))
+    other["sources"]["chat"]["loop"] = "2/10m"
+    told = box.client.post("/v1/policy/backtest?since=1h", json.dumps(other).encode()).json
+    (example,) = told["examples"]
+    assert told["changed"] == 1 and (example["event"], example["was"], example["would"]) == (runaway[2]["event"], "accepted", "held")
+    assert example["because"] and (example["was_reason"], example["would_reason"]) == ("new", "loop")
+    (tmp_path / "other.yaml").write_text(json.dumps(other))
+    assert "8 events" in box.cli("policy", "backtest", str(tmp_path / "other.yaml"), "--since", "1h")
+    assert box.client.post("/v1/policy/backtest", b"sources: 3").code == "policy_invalid"
+    assert box.client.post("/v1/policy/backtest?since=never", b"").status == 400
+    assert (box.list(), box.client.decisions(), box.cards()) == before
+    box.forwarded(5)
+
+
+def test_a_backtest_remembers_what_came_before_its_time(inbox, house):
+    """The first of two equal messages lies before the time that is looked at. Its copy is still one."""
+    box = inbox()
+    box.send(QUESTION)
+    copy = box.send(QUESTION, x=1)
+    assert copy["verdict"] == "suppressed"
+    box.daemon.stop()
+    (database,) = box.daemon.data.glob("*.db")
+    with sqlite3.connect(database) as data:
+        first = data.execute("SELECT min(id) FROM event").fetchone()[0]
+        hour = 3_600_000_000
+        data.execute("UPDATE event SET id = id - ?, received = received - ? WHERE id = ?", ((2 * hour // 1000) << 22, 2 * hour, first))
+        data.execute("UPDATE event_mark SET event = event - ?, at = at - ? WHERE event = ? AND at = (SELECT min(at) FROM event_mark)", ((2 * hour // 1000) << 22, 2 * hour, first))
+    box.daemon.start()
+    box.client.port = box.daemon.port
+    told = box.client.post("/v1/policy/backtest?since=1h", json.dumps(box.policy).encode()).json
+    assert told["events"] == 1 and told["verdicts"] == [{"was": "suppressed", "would": "suppressed", "count": 1}]

@@ -295,6 +295,12 @@ def tour_of_events(admin):
             admin.post("/v1/sources/form/mute", body)
         admin.post("/v1/sources/none/mute", {"for_ms": 60000})
         admin.get("/v1/sources")
+        thread = admin.get(f"/v1/events/{first}").json["thread"]
+        admin.claim("reply", f"{thread}:1:reply", thread=thread, action="reply")
+        for path in ("", "?identity=jon@acme.io", f"/{thread}", "/thr_0000000000001"):
+            admin.get(f"/v1/threads{path}")
+        for since in ("1h", "x"):
+            admin.post(f"/v1/policy/backtest?since={since}", policy({}).encode())
         admin.post("/v1/sources/form/unmute", {})
     finally:
         crm.stop()
