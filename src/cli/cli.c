@@ -104,7 +104,6 @@ const struct cli_command cli_commands[] = {
      "  semel key 'followup:{lead_id}:{day}' --time sent_at --zone Europe/Paris --input '{\"lead_id\":8821,\"sent_at\":\"2026-11-16T09:00:00Z\"}'",
      key_run},
     {"keys lint", "Look at the keys of the last days, and say whether duplicates would be recognised.", {{0}}, keys_lint_options, ALL_SHARED,
-    {"keys lint", "Look at the keys of the last days: would duplicates be recognised?", {{0}}, keys_lint_options, ALL_SHARED,
      "Names what is wrong, proposes a template and says what it would have done on the same traffic. Exit 65 when there is a problem.\n\n"
      "  semel keys lint --workflow followup --since 30d", keys_lint_run},
     {"mcp", "Make each tool call of an MCP server once: put it in front of the server's command.",
