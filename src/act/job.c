@@ -245,6 +245,7 @@ static void start_call(struct job *job, const struct effect_request *request)
         .destination = job->destination,
         .request = request,
         .space = job->effect.space,
+        .effect = job->effect.intent,
         .arena = &job->arena,
         .timeout_us = timeout_us,
         .begin_before_us = begin_before_us,

@@ -22,6 +22,7 @@ struct transport_call {
     const struct destination *destination;
     const struct effect_request *request;
     struct bytes space;      /* whose secrets are used */
+    int64_t effect;          /* what it is called where a call is signed; 0 for a call that is no effect */
     struct arena *arena;     /* for the answer's head, and for what is made to send it */
     int64_t timeout_us;      /* for all of it */
     int64_t begin_before_us; /* boot clock: not sent when this has passed; 0 for no limit */

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "act/transport_own.h"
+#include "base/id.h"
 #include "base/log.h"
 #include "base/version.h"
 #include "base/when.h"
@@ -138,6 +139,14 @@ static bool add_pair(struct flight *flight, const struct pair *pair)
     return text.at != NULL && add_header(flight, text.at);
 }
 
+static bool is_among(const struct pair *pairs, size_t count, struct bytes name)
+{
+    for (size_t i = 0; i < count; i++)
+        if (bytes_eq_nocase(pairs[i].name, name))
+            return true;
+    return false;
+}
+
 /* Exactly what was stored, and what proves who we are; nothing that the library would add by itself. */
 static bool add_headers(struct flight *flight, const struct pair *auth, size_t auth_count)
 {
@@ -145,7 +154,8 @@ static bool add_headers(struct flight *flight, const struct pair *auth, size_t a
     const struct effect_request *request = flight->call->request;
     bool ok = true;
     for (size_t i = 0; i < request->header_count; i++)
-        ok = ok && add_pair(flight, &request->headers[i]);
+        if (!is_among(auth, auth_count, request->headers[i].name))
+            ok = ok && add_pair(flight, &request->headers[i]);
     for (size_t i = 0; i < auth_count; i++)
         ok = ok && add_pair(flight, &auth[i]);
     for (size_t i = 0; i < sizeof unwanted / sizeof *unwanted; i++) {
@@ -210,7 +220,9 @@ static enum status set_http(struct flight *flight, struct bytes secret, struct w
     struct pair auth[DESTINATION_AUTH_HEADERS_MAX];
     size_t auth_count = 0;
     struct bytes url, method = arena_dup(arena, request->method);
-    TRY(destination_authorize(flight->call->destination, secret, arena, auth, &auth_count, why));
+    struct env *env = flight->transport->env;
+    struct signing signing = {request, id_text("eff", flight->call->effect, arena), env->wall_us(env)};
+    TRY(destination_authorize(flight->call->destination, secret, &signing, arena, auth, &auth_count, why));
     TRY(destination_url(flight->call->destination, secret, request->path, arena, &url, why));
     TRY(flight_set_common(flight, url, why));
     if (method.at == NULL || !add_headers(flight, auth, auth_count))

@@ -178,25 +178,30 @@ static void policy_put_done(struct engine_command *command)
     http_server_post(state->call->api->server, policy_put_on_loop, state->call);
 }
 
+bool policy_body(struct call *call, struct policy **ret_policy)
+{
+    struct yaml_problems *problems = arena_zalloc(call->request->arena, 1, sizeof *problems);
+    ASSERT(problems != NULL);
+    enum status status = policy_parse(call->request->body, ret_policy, problems);
+    if (status == OK)
+        return true;
+    if (problems->count == 0) {
+        problem_storage(call, RETRY, &(struct why){"there is no memory for the policy"});
+        return false;
+    }
+    call->state = problems;
+    problem_with(call, "policy_invalid", write_problems, "There %s %zu problem%s; the first is in line %zu: %s",
+                 problems->count == 1 ? "is" : "are", problems->count, problems->count == 1 ? "" : "s", problems->at[0].line,
+                 problems->at[0].text);
+    return false;
+}
+
 void policy_put(struct call *call)
 {
-    if (!admin_keeps_house(call))
-        return;
     struct policy_put_state *state = arena_zalloc(call->request->arena, 1, sizeof *state);
-    struct yaml_problems *problems = arena_zalloc(call->request->arena, 1, sizeof *problems);
-    ASSERT(state != NULL && problems != NULL);
-    enum status status = policy_parse(call->request->body, &state->policy, problems);
-    if (status != OK && problems->count == 0) {
-        problem_storage(call, RETRY, &(struct why){"there is no memory for the policy"});
+    ASSERT(state != NULL);
+    if (!admin_keeps_house(call) || !policy_body(call, &state->policy))
         return;
-    }
-    if (status != OK) {
-        call->state = problems;
-        problem_with(call, "policy_invalid", write_problems, "There %s %zu problem%s; the first is in line %zu: %s",
-                     problems->count == 1 ? "is" : "are", problems->count, problems->count == 1 ? "" : "s", problems->at[0].line,
-                     problems->at[0].text);
-        return;
-    }
     state->call = call;
     state->order = (struct policy_order){
         .text = call->request->body, .actor = call->actor, .hash = state->policy->hash, .policy = state->policy};

@@ -45,6 +45,7 @@ struct api {
     const char *storage;     /* "sqlite", "postgres" */
     int64_t started_us;
     atomic_bool stopping;
+    bool backtesting;            /* one at a time */
     bool refreshing;             /* a look for newer policy, tokens and secrets is under way */
     _Atomic uint64_t replies[6]; /* by hundreds of the status */
     struct llm *llm;             /* model calls: see llm.h */
@@ -228,6 +229,7 @@ void intents_show(struct call *call);
 void decisions_list(struct call *call);
 void policy_show(struct call *call);
 void policy_put(struct call *call);
+void policy_backtest(struct call *call);
 void secrets_list(struct call *call);
 void secrets_put(struct call *call);
 void secrets_remove(struct call *call);
@@ -266,6 +268,9 @@ struct token_order {
     int64_t created_us;
 };
 enum status token_write(struct store *store, struct ledger *ledger, struct engine_command *command, struct why *why);
+
+/* The policy that the request's body is; false when the problem was sent. */
+bool policy_body(struct call *call, struct policy **ret_policy);
 
 /* Writes a policy version when it differs from the latest; `changed` says so. Shared with the start. */
 struct policy_order {

@@ -388,25 +388,3 @@ bool effect_request_make(struct call *call, const struct effect_contents *body, 
     return body->request != NULL ? take_request(call, body->request, destination, request)
                                  : take_payload(body->payload, destination, request);
 }
-
-/* ---- how it will be sent ---- */
-
-enum status effect_request_prepare(struct call *call, const struct destination *destination, const struct call_rules *rules,
-                                   const struct effect_request *request, struct effect_request *ret_prepared,
-                                   struct bytes *ret_record, struct why *why)
-{
-    struct ledger_command *command = &call->command.ledger;
-    struct effect_request prepared;
-    char downstream[DOWNSTREAM_KEY_SIZE + 1];
-    downstream_key(command->space, command->workflow, command->key, downstream);
-    TRY(destination_prepare(destination, rules, downstream, request, call->request->arena, &prepared, why));
-    TRY(request_record(&prepared, call->request->arena, ret_record, why));
-    command->lease_us = act_lease_us(destination);
-    command->window_us = rules->window_us;
-    command->capability = rules->capability;
-    command->on_unknown = destination->on_unknown;
-    command->two_phase = false;        /* it counts as sent from the moment it is taken */
-    command->attempts_max = INT32_MAX; /* the outbox counts its tries, or its caller does */
-    *ret_prepared = prepared;
-    return OK;
-}

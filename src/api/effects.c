@@ -153,7 +153,6 @@ static bool fill_order(struct call *call, struct effect_state *state, const stru
 {
     const struct destination *destination = state->destination;
     const struct call_rules *rules = destination_call(destination, request->method, request->path);
-    struct effect_request prepared;
     struct why why;
     if (rules->reads) {
         problem_field(call, BYTES("request"),
@@ -161,27 +160,24 @@ static bool fill_order(struct call *call, struct effect_state *state, const stru
                       BYTES_ARG(request->method), BYTES_ARG(destination->name));
         return false;
     }
-    if (effect_request_prepare(call, destination, rules, request, &prepared, &state->order.record, &why) == OK)
+    if (effect_order_make(destination, rules, request, call->request->arena, &call->command.ledger, NULL, &state->order, &why) ==
+        OK)
         return true;
     problem_field(call, BYTES("request"), "%s", why.text);
     return false;
 }
 
-/* Copies what it needs of the destination: the policy may be replaced while the engine works. */
-static void fill_row(struct call *call, struct effect_state *state, int64_t due_us)
+/* What the caller wants otherwise than the destination's settings say. */
+static void fill_row(struct effect_state *state, int64_t due_us)
 {
-    struct arena *arena = call->request->arena;
-    const struct destination *destination = state->destination;
     const struct effect_body *body = &state->body;
     struct row_outbox *row = &state->order.row;
-    row->space = call->space;
-    row->destination = arena_dup(arena, destination->name);
-    row->step = STEP_DELIVER;
     row->priority = body->priority;
     row->due = due_us;
-    row->deadline = body->deadline_ms > 0 ? body->deadline_ms * WHEN_MS : destination->deadline_us;
-    row->line = body->group.at != NULL ? body->group : destination->ordered ? BYTES("all") : BYTES_NONE;
-    row->owner = destination->owner.len > 0 ? arena_dup(arena, destination->owner) : BYTES_NONE;
+    if (body->deadline_ms > 0)
+        row->deadline = body->deadline_ms * WHEN_MS;
+    if (body->group.at != NULL)
+        row->line = body->group;
 }
 
 /* An answer is one answer however it is worded, so what it says is not compared; whoever wants that gives an input. */
@@ -218,7 +214,7 @@ static void create_named(struct call *call)
     state->key = submitted->key;
     if (!fill_order(call, state, &request))
         return;
-    fill_row(call, state, due_us);
+    fill_row(state, due_us);
     submitted->evidence = outbox_evidence(&state->order, call->request->arena);
     submit(call);
 }

@@ -2,6 +2,7 @@
 #ifndef SEMEL_API_EFFECTS_H
 #define SEMEL_API_EFFECTS_H
 
+#include "act/order.h"
 #include "api/api.h"
 
 /* What is to be sent, in one of three ways. */
@@ -14,12 +15,6 @@ struct effect_contents {
 /* Makes the request from what the caller gave; false when the problem was sent. */
 bool effect_request_make(struct call *call, const struct effect_contents *contents, const struct destination *destination,
                          struct effect_request *ret_request);
-
-/* How it will be sent: the request with the destination's key planted (its record too), and the rules of its claim or submission, whose
- * name is set before. INVALID when the key cannot be planted. */
-CHECKED enum status effect_request_prepare(struct call *call, const struct destination *destination,
-                                           const struct call_rules *rules, const struct effect_request *request,
-                                           struct effect_request *ret_prepared, struct bytes *ret_record, struct why *why);
 
 /* ---- resolve.c: what a person says about an intent ---- */
 

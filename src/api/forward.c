@@ -153,20 +153,14 @@ static bool prepare(struct forward *forward)
     const struct destination *destination = forward->destination;
     struct row_outbox *row = &forward->order.row;
     struct why why;
-    if (effect_request_prepare(call, destination, forward->rules, &forward->request, &forward->prepared, &forward->order.record,
-                               &why) != OK) {
+    if (effect_order_make(destination, forward->rules, &forward->request, call->request->arena, &call->command.ledger,
+                          &forward->prepared, &forward->order, &why) != OK) {
         problem(call, "invalid", "%s", why.text);
         return false;
     }
-    *row = (struct row_outbox){
-        .space = call->space,
-        .destination = destination->name,
-        .step = STEP_DELIVER,
-        .attended = !forward->async,
-        .priority = PRIORITY_NORMAL,
-        .deadline = forward->async ? destination->deadline_us : 0,
-        .owner = destination->owner.len > 0 ? destination->owner : BYTES_NONE,
-    };
+    row->attended = !forward->async;
+    row->deadline = forward->async ? destination->deadline_us : 0;
+    row->line = BYTES_NONE;
     call->command.ledger.evidence = outbox_evidence(&forward->order, call->request->arena);
     return forward_authorize(forward, &forward->prepared);
 }

@@ -117,6 +117,29 @@ static void write_effects(struct buf *out, struct act *act)
     act_each(act, write_stranded, out);
 }
 
+/* ---- events ---- */
+
+static void write_decisions(void *ctx, const struct flow_counts *counts)
+{
+    for (int i = EVENT_WAITING + 1; i < EVENT_VERDICT_COUNT; i++)
+        buf_printf(ctx, "semel_inbound_events_total{source=\"%s\",decision=\"%s\"} %llu\n", counts->source,
+                   event_verdict_names[i], (unsigned long long)counts->verdicts[i]);
+}
+
+static void write_refused(void *ctx, const struct flow_counts *counts)
+{
+    buf_printf(ctx, "semel_inbound_refused_total{source=\"%s\"} %llu\n", counts->source, (unsigned long long)counts->refused);
+}
+
+static void write_events(struct buf *out, struct flow *flow)
+{
+    describe(out, "semel_inbound_events_total", "counter", "Events that came in, by source and by what was decided.");
+    flow_each_source(flow, write_decisions, out);
+    describe(out, "semel_inbound_refused_total", "counter",
+             "Deliveries that were refused: not signed as they should be, or unreadable.");
+    flow_each_source(flow, write_refused, out);
+}
+
 /* ---- model calls ---- */
 
 static void write_llm_results(void *ctx, const struct llm_figures *figures)
@@ -149,7 +172,7 @@ static void write_llm(struct buf *out, const struct llm *llm)
 
 struct stored_figures {
     struct buf depth, waiting, age;
-    int64_t now_us, open, overdue;
+    int64_t now_us, open, overdue, events_waiting, events_since_us;
 };
 
 static enum status take_depth(void *ctx, const void *at, struct why *why)
@@ -177,6 +200,16 @@ static enum status take_exceptions(void *ctx, const void *at, struct why *why)
     return OK;
 }
 
+static enum status take_waiting(void *ctx, const void *at, struct why *why)
+{
+    (void)why;
+    struct stored_figures *figures = ctx;
+    const struct r_event_waiting_count *row = at;
+    figures->events_waiting = row->count;
+    figures->events_since_us = row->oldest;
+    return OK;
+}
+
 static enum status read_stored(struct store *store, struct engine_read *read, struct why *why)
 {
     struct call *call = read->user;
@@ -184,7 +217,9 @@ static enum status read_stored(struct store *store, struct engine_read *read, st
     struct q_outbox_depth depth = {figures->now_us};
     struct q_exception_count count = {figures->now_us};
     TRY(store_run(store, &OUTBOX_DEPTH, &depth, 1, take_depth, figures, NULL, why));
-    return store_run(store, &EXCEPTION_COUNT, &count, 1, take_exceptions, figures, NULL, why);
+    struct q_event_waiting_count waiting = {FLOW_WAITING_MAX};
+    TRY(store_run(store, &EXCEPTION_COUNT, &count, 1, take_exceptions, figures, NULL, why));
+    return store_run(store, &EVENT_WAITING_COUNT, &waiting, 1, take_waiting, figures, NULL, why);
 }
 
 static void write_stored(struct buf *out, const struct stored_figures *figures)
@@ -197,6 +232,14 @@ static void write_stored(struct buf *out, const struct stored_figures *figures)
     buf_add(out, buf_bytes(&figures->age));
     metric(out, "semel_exceptions_open", "gauge", "Exceptions that wait for a person.", (uint64_t)figures->open);
     metric(out, "semel_exceptions_overdue", "gauge", "Exceptions past their due time.", (uint64_t)figures->overdue);
+    metric(out, "semel_inbound_waiting", "gauge", "Events that are not decided yet, counted up to 10000.",
+           (uint64_t)figures->events_waiting);
+    int64_t age_us = figures->events_since_us > 0 && figures->now_us > figures->events_since_us
+                         ? figures->now_us - figures->events_since_us
+                         : 0;
+    describe(out, "semel_inbound_oldest_age_seconds", "gauge", "Age of the oldest event that is not decided yet.");
+    buf_printf(out, "semel_inbound_oldest_age_seconds %lld.%06lld\n", (long long)(age_us / 1000000),
+               (long long)(age_us % 1000000));
 }
 
 static void finish(struct call *call)
@@ -210,6 +253,7 @@ static void finish(struct call *call)
     write_claims(out, engine_counts(api->engine));
     write_engine(out, engine_counts(api->engine));
     write_effects(out, api->act);
+    write_events(out, api->flow);
     write_llm(out, api->llm);
     if (call->read.status == OK)
         write_stored(out, figures);

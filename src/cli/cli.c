@@ -23,6 +23,14 @@
     {                                                                                 \
         "EXCEPTION", CLI_TEXT, "The exception's id, from exceptions ls.", NULL, false \
     }
+#define EVENT_ARGUMENT                                                   \
+    {                                                                    \
+        "EVENT", CLI_TEXT, "The event's id, from inbox ls.", NULL, false \
+    }
+#define SOURCE_ARGUMENT                                                     \
+    {                                                                       \
+        "SOURCE", CLI_TEXT, "The source's name in the policy.", NULL, false \
+    }
 #define ALL_SHARED (CLI_CALLS_DAEMON | CLI_PRINTS_JSON)
 
 /* clang-format off */
@@ -72,13 +80,30 @@ const struct cli_command cli_commands[] = {
     {"help", "Show the commands, or all about one of them.",
      {{"COMMAND", CLI_TEXT, "A command, or the first word of several.", NULL, true},
       {"SUBCOMMAND", CLI_TEXT, "Its second word.", NULL, true}}, help_options, 0, NULL, help_run},
+    {"inbox limit", "Let only so many events of a source go on for a while.", {SOURCE_ARGUMENT}, inbox_limit_options, ALL_SHARED,
+     "The others are muted: kept, not forwarded, and can be released.\n\n"
+     "  semel inbox limit website --most 10 --every 1m --for 2h --note 'someone tests the form'", inbox_limit_run},
+    {"inbox ls", "List what came in, newest first.", {{0}}, inbox_ls_options, ALL_SHARED, NULL, inbox_ls_run},
+    {"inbox mute", "Keep the events of a source back for a while.", {SOURCE_ARGUMENT}, inbox_mute_options, ALL_SHARED,
+     "They are taken in and kept, not forwarded, and can be released.\n\n"
+     "  semel inbox mute website --for 2h --note 'their plugin sends everything again'", inbox_mute_run},
+    {"inbox release", "Let an event through that was suppressed, held, muted or ignored.", {EVENT_ARGUMENT}, inbox_note_options, ALL_SHARED,
+     "Once: a second release changes nothing.", inbox_release_run},
+    {"inbox replay", "Forward an event again on purpose.", {{"EVENT", CLI_TEXT, "The event's id; or give --source.", NULL, true}},
+     inbox_replay_options, ALL_SHARED,
+     "For one that went on and got lost behind semel. Each replay has a key of its own: it does happen again.\n\n"
+     "  semel inbox replay --source website --since 2026-11-16T09:00:00Z --dry-run", inbox_replay_run},
+    {"inbox show", "Show one event.", {EVENT_ARGUMENT}, inbox_show_options, ALL_SHARED, NULL, inbox_show_run},
+    {"inbox suppress", "Say that a held event is a copy indeed.", {EVENT_ARGUMENT}, inbox_note_options, ALL_SHARED, NULL, inbox_suppress_run},
+    {"inbox unmute", "Hear a source again that was muted or limited.", {SOURCE_ARGUMENT}, inbox_note_options, ALL_SHARED, NULL, inbox_unmute_run},
+    {"inbox why", "Tell the story of an event in plain words.", {EVENT_ARGUMENT}, NULL, ALL_SHARED, NULL, inbox_why_run},
     {"intents", "List intents, newest first.", {{0}}, intents_options, ALL_SHARED, NULL, intents_run},
     {"key", "Show the key that a template makes from an input. Asks no daemon.",
      {{"TEMPLATE", CLI_TEXT, "Such as followup:{lead_id}:{day}.", NULL, false}}, key_options_table, CLI_PRINTS_JSON,
      "Without --input it explains the parts of the template.\n\n"
      "  semel key 'followup:{lead_id}:{day}' --time sent_at --zone Europe/Paris --input '{\"lead_id\":8821,\"sent_at\":\"2026-11-16T09:00:00Z\"}'",
      key_run},
-    {"keys lint", "Look at the keys of the last days: would duplicates be recognised?", {{0}}, keys_lint_options, ALL_SHARED,
+    {"keys lint", "Look at the keys of the last days, and say whether duplicates would be recognised.", {{0}}, keys_lint_options, ALL_SHARED,
      "Names what is wrong, proposes a template and says what it would have done on the same traffic. Exit 65 when there is a problem.\n\n"
      "  semel keys lint --workflow followup --since 30d", keys_lint_run},
     {"mcp", "Make each tool call of an MCP server once: put it in front of the server's command.",
@@ -92,6 +117,9 @@ const struct cli_command cli_commands[] = {
      "  { \"mcpServers\": { \"semel\": { \"command\": \"semel\", \"args\": [\"mcp-server\"] } } }", mcp_server_run},
     {"policy apply", "Check a policy file and make it the daemon's policy.",
      {{"FILE", CLI_FILE, "The policy, or - for stdin.", NULL, false}}, NULL, ALL_SHARED, NULL, policy_apply_run},
+    {"policy backtest", "Decide what came in lately again by another policy, without acting.",
+     {{"FILE", CLI_FILE, "The policy, or - for stdin.", NULL, false}}, policy_backtest_options, ALL_SHARED,
+     "Nothing is written, forwarded or changed. At most 100,000 events or 20 seconds.", policy_backtest_run},
     {"policy check", "Check a policy file. Asks no daemon.",
      {{"FILE", CLI_FILE, "The policy, or - for stdin.", NULL, false}}, NULL, CLI_PRINTS_JSON,
      "Problems are printed as FILE:LINE:COLUMN: PROBLEM; exit 78.", policy_check_run},
@@ -130,6 +158,7 @@ const struct cli_command cli_commands[] = {
      "The first start writes an admin token to DIR/admin.token. Use it to make others: semel token create --data DIR …", serve_run},
     {"show", "Show one intent.", {{"INTENT", CLI_TEXT, "The intent's id, or its key when --workflow is given.", NULL, false}},
      show_options, ALL_SHARED, NULL, show_run},
+    {"sources ls", "List the sources of the policy, and what came from them.", {{0}}, NULL, ALL_SHARED, NULL, sources_ls_run},
     {"status", "Say whether the daemon is ready. Exit 75 when it is not.", {{0}}, NULL, ALL_SHARED, NULL, status_run},
     {"threads ls", "List conversations, newest first.", {{0}}, threads_ls_options, ALL_SHARED, NULL, threads_ls_run},
     {"threads show", "Tell the story of a conversation: what was asked, and what was done about it.",
@@ -149,8 +178,8 @@ const struct cli_command cli_commands[] = {
     {"up", "Run the daemon for this computer only, without tokens.", {{0}}, daemon_options, 0,
      "For trying things out. It listens on a loopback address only; use serve to be reached from elsewhere.", up_run},
     {"version", "Print the version.", {{0}}, NULL, CLI_PRINTS_JSON, NULL, version_run},
-    {"why", "Tell the story of an intent or a conversation in plain words.",
-     {{"INTENT", CLI_TEXT, "The intent's id, or its key when --workflow is given; or a conversation's id.", NULL, false}}, why_options, ALL_SHARED, NULL, why_run},
+    {"why", "Tell the story of an intent, an event or a conversation in plain words.",
+     {{"ID", CLI_TEXT, "The id of an intent, an event or a conversation; or an intent's key when --workflow is given.", NULL, false}}, why_options, ALL_SHARED, NULL, why_run},
 };
 
 const struct cli_exit_row cli_exits[] = {

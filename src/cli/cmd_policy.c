@@ -157,6 +157,71 @@ int policy_apply_run(struct cli *cli)
     return send_policy(cli, text);
 }
 
+/* ---- backtest ---- */
+
+const struct cli_option policy_backtest_options[] = {
+    {"--since", "TIME", CLI_DURATION, "How far to look back.", "7d", NULL, NULL, false},
+    {0},
+};
+
+static void print_examples(struct cli *cli, const struct json *examples)
+{
+    static const char *const headings[] = {"EVENT", "SOURCE", "WAS", "WOULD BE", "SCORE", "FIRST", "BECAUSE"};
+    struct table table;
+    table_init(&table, &cli->arena, headings, sizeof headings / sizeof *headings);
+    for (uint32_t i = 0; i < examples->count; i++) {
+        const struct json *one = &examples->items[i];
+        const struct bytes cells[] = {print_field(cli, one, "event"),  print_field(cli, one, "source"),
+                                      print_field(cli, one, "was"),    print_field(cli, one, "would"),
+                                      print_field(cli, one, "score"),  print_field(cli, one, "first"),
+                                      print_field(cli, one, "because")};
+        table_add(&table, cells, COLOUR_NONE);
+    }
+    if (examples->count > 0)
+        table_print(&table);
+}
+
+static void print_backtest(struct cli *cli, const struct json *json)
+{
+    const struct json *verdicts = json_get(json, BYTES("verdicts")), *examples = json_get(json, BYTES("examples"));
+    print_line("%.*s events since %.*s, %.*s of them decided otherwise%s", BYTES_ARG(print_field(cli, json, "events")),
+               BYTES_ARG(print_field(cli, json, "since")), BYTES_ARG(print_field(cli, json, "changed")),
+               bytes_is(print_field(cli, json, "whole"), "true") ? "" : " (there are more; it ended at its limit)");
+    for (uint32_t i = 0; verdicts != NULL && verdicts->type == JSON_ARRAY && i < verdicts->count; i++) {
+        const struct json *one = &verdicts->items[i];
+        print_line("  %-10.*s -> %-10.*s %.*s", BYTES_ARG(print_field(cli, one, "was")),
+                   BYTES_ARG(print_field(cli, one, "would")), BYTES_ARG(print_field(cli, one, "count")));
+    }
+    if (examples != NULL && examples->type == JSON_ARRAY)
+        print_examples(cli, examples);
+}
+
+int policy_backtest_run(struct cli *cli)
+{
+    struct policy *policy;
+    struct bytes text;
+    struct client_reply reply;
+    struct buf path;
+    int code = check_file(cli, &policy, &text);
+    if (code != CLI_OK)
+        return code;
+    policy_free(policy);
+    buf_init(&path, 1024);
+    buf_add_cstr(&path, "/v1/policy/backtest");
+    client_query_add(&path, "since", cli_text(cli, "--since"));
+    const struct client_request request = {
+        .method = "POST", .path = arena_dup(&cli->arena, buf_bytes(&path)), .body = text, .content_type = "application/yaml"};
+    buf_release(&path);
+    code = client_call(cli, &request, &reply);
+    if (code != CLI_OK)
+        return code;
+    if (cli_on(cli, "--json"))
+        print_json(&reply.json);
+    else
+        print_backtest(cli, &reply.json);
+    return CLI_OK;
+}
+
 /* ---- show ---- */
 
 int policy_show_run(struct cli *cli)

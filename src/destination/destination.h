@@ -9,7 +9,7 @@
  *
  *     rules = destination_call(d, method, path)                which kind of call is this
  *     destination_prepare(d, rules, key, request) → sent       plants key and marker; these exact bytes are stored and always sent
- *     destination_authorize(d, secret) → headers               at send time only, never stored
+ *     destination_authorize(d, secret, signing) → headers      at send time only, never stored
  *     destination_url(d, secret, path) → url                   at send time only
  *     destination_outcome(rules, reply) → outcome              what the answer says about the effect
  *     destination_probe(d, rules, key, sent) → request         when nobody knows: a question to the provider …
@@ -191,13 +191,14 @@ struct call_rules {
 
 enum auth_kind {
     AUTH_NONE,
-    AUTH_BEARER, /* Authorization: Bearer SECRET */
-    AUTH_BASIC,  /* Authorization: Basic base64(user:SECRET), or of the secret itself where it holds the ':' */
-    AUTH_HEADER, /* NAME: PREFIX SECRET */
-    AUTH_PATH,   /* the secret is a part of the URL (an incoming webhook): see destination_url() */
+    AUTH_BEARER,  /* Authorization: Bearer SECRET */
+    AUTH_BASIC,   /* Authorization: Basic base64(user:SECRET), or of the secret itself where it holds the ':' */
+    AUTH_HEADER,  /* NAME: PREFIX SECRET */
+    AUTH_PATH,    /* the secret is a part of the URL (an incoming webhook): see destination_url() */
+    AUTH_WEBHOOK, /* webhook-id, webhook-timestamp, webhook-signature: Standard Webhooks, made with the secret "whsec_…" */
 };
 
-extern const char *const auth_kind_names[]; /* "none", "bearer", "basic", "header", "path", NULL */
+extern const char *const auth_kind_names[]; /* "none", "bearer", "basic", "header", "path", "webhook", NULL */
 
 struct auth {
     enum auth_kind kind;
@@ -273,10 +274,19 @@ CHECKED enum status destination_prepare(const struct destination *destination, c
                                         const char *downstream_key, const struct effect_request *request, struct arena *arena,
                                         struct effect_request *ret, struct why *why);
 
-/* The headers that carry the secret, at most DESTINATION_AUTH_HEADERS_MAX. At send time only; never stored. INVALID when the
- * secret cannot be one (control characters). Mail logs in with destination_login() instead. */
-CHECKED enum status destination_authorize(const struct destination *destination, struct bytes secret, struct arena *arena,
-                                          struct pair *ret_headers, size_t *ret_count, struct why *why);
+/* What a signature is made over. */
+struct signing {
+    const struct effect_request *request; /* as it is sent */
+    struct bytes id;                      /* of the effect: what the message is called when no event is forwarded */
+    int64_t now_us;                       /* wall */
+};
+
+/* The headers that carry the secret or prove it, at most DESTINATION_AUTH_HEADERS_MAX; they take the place of the request's own of
+ * these names. At send time only; never stored. INVALID when the secret cannot be one (control characters). Mail logs in with
+ * destination_login() instead. */
+CHECKED enum status destination_authorize(const struct destination *destination, struct bytes secret,
+                                          const struct signing *signing, struct arena *arena, struct pair *ret_headers,
+                                          size_t *ret_count, struct why *why);
 
 /* User and password for SMTP; both BYTES_NONE without a secret. */
 CHECKED enum status destination_login(const struct destination *destination, struct bytes secret, struct arena *arena,

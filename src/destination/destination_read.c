@@ -157,7 +157,9 @@ static void take_auth(struct reading *reading)
         refuse(reading, &own[DEST_AUTH], "which header carries the secret? add auth_header: NAME");
     if (auth.kind == AUTH_NONE && reading->destination->kind == DESTINATION_HTTP && own[DEST_SECRET].given &&
         !own[DEST_AUTH].refused)
-        refuse(reading, &own[DEST_SECRET], "how is the secret carried? add auth: bearer, basic, header or path");
+        refuse(reading, &own[DEST_SECRET], "how is the secret carried? add auth: bearer, basic, header, path or webhook");
+    if (auth.kind == AUTH_WEBHOOK && !own[DEST_SECRET].given && !own[DEST_SECRET].refused)
+        refuse(reading, &own[DEST_AUTH], "what is it signed with? add secret: env:NAME, file:/path or secret:NAME");
     reading->destination->auth = auth;
 }
 

@@ -27,6 +27,7 @@
 
 struct flow;
 
+#define FLOW_WAITING_MAX 10000
 #define FLOW_SOURCES_MAX 256 /* that are counted by name; the others together */
 
 /* What became of the events of one source since the start. */
@@ -57,6 +58,10 @@ struct engine_command flow_pass(struct flow *flow);
 
 /* Any thread: a delivery was refused at the door. */
 void flow_refused(struct flow *flow, struct bytes source);
+
+/* Any thread: how many events were not decided when it was last looked, every few seconds; at most FLOW_WAITING_MAX. `ret_failing`
+ * says that the last pass could not be written. */
+int64_t flow_waiting(const struct flow *flow, bool *ret_failing);
 
 /* Any thread: the figures of each source. */
 void flow_each_source(struct flow *flow, void (*take)(void *ctx, const struct flow_counts *counts), void *ctx);

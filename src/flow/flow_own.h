@@ -12,7 +12,9 @@ struct flow {
     struct engine *engine;
     struct act *act;
     struct engine_command command;
-    struct arena arena;                              /* of the command's answer; unused but asked for */
+    struct arena arena; /* of the command's answer; unused but asked for */
+    _Atomic int64_t waiting;
+    atomic_bool failing;
     pthread_mutex_t lock;                            /* for what is below */
     struct flow_counts counts[FLOW_SOURCES_MAX + 1]; /* the last one: sources that are not counted by name */
     size_t source_count;
@@ -60,7 +62,22 @@ struct quiet {
     struct quiet *next;
 };
 
+struct pass;
+
+/* What a pass knows of what was before it, and whom it tells. That of the flow is the database (recall.c); that of a backtest is in
+ * memory and tells nobody. */
+struct recall {
+    enum status (*marks)(struct pass *pass);   /* who has the marks that were collected */
+    enum status (*threads)(struct pass *pass); /* where the places lead */
+    enum status (*quiet)(struct pass *pass, const struct item *item, struct quiet **ret);
+    enum status (*answered)(struct pass *pass, const struct row_thread *thread, bool *ret_answered);
+    enum status (*card)(struct pass *pass, const struct item *item, enum exception_kind kind, int64_t event, const char *reason);
+};
+
+extern const struct recall recall_stored;
+
 struct pass {
+    const struct recall *recall;
     struct flow *flow;
     struct store *store;
     struct ledger *ledger;
@@ -94,6 +111,12 @@ bool item_has_id(const struct incoming *incoming);
 
 /* Somebody should answer it. */
 bool item_is_question(const struct item *item);
+
+/* flow.c: a row of `event` becomes the next item; a store_row_fn for a pass with room for it. */
+enum status pass_take(void *pass, const void *row, struct why *why);
+
+/* write.c: false when an event of that verdict is not recognised by this mark later on; else by which event it is. */
+bool item_leaves_mark(const struct item *item, enum mark_kind kind, int64_t *ret_event);
 
 /* collect.c: the marks of all items, with whoever has them so far, and their places in conversations. */
 CHECKED enum status pass_collect(struct pass *pass);

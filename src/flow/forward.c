@@ -36,6 +36,8 @@ static void add_headers(struct effect_request *request, const struct forwarding 
     add_header(request, "Semel-Verdict", verdict_word(forwarding));
     if (event->shadow != 0)
         add_header(request, "Semel-Mode", BYTES("shadow"));
+    if (forwarding->replay > 0)
+        add_header(request, "Semel-Replay", arena_printf(arena, "%lld", (long long)forwarding->replay));
     if (event->thread == 0)
         return;
     add_header(request, "Semel-Thread", id_text("thr", event->thread, arena));
@@ -140,7 +142,8 @@ enum status forward_make(const struct forwarding *forwarding, struct arena *aren
     TRY(make_request(source, forwarding, arena, &request, why));
     ledger_claim_rules(&submit, policy_workflow(forwarding->policy, FLOW_WORKFLOW));
     submit.shadow = false;
-    TRY(effect_order_make(destination, &request, arena, &submit, &order, why));
+    const struct call_rules *call = destination_call(destination, request.method, request.path);
+    TRY(effect_order_make(destination, call, &request, arena, &submit, NULL, &order, why));
     ledger_key_hash(forwarding->pepper, submit.space, submit.workflow, submit.key, submit.h);
     submit.evidence = outbox_evidence(&order, arena);
     *ret_submit = submit;

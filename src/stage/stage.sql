@@ -32,6 +32,10 @@ SELECT CAST(1 AS BIGINT) FROM (SELECT pg_advisory_xact_lock(1702260084)) AS held
 -- query event_undecided(most i) -> event
 SELECT {event} FROM event WHERE verdict = 0 ORDER BY id LIMIT :most
 
+-- What was decided since, in the order in which it was.
+-- query event_decided_after(space t, after i, most i) -> event
+SELECT {event} FROM event WHERE space = :space AND id > :after AND verdict > 0 ORDER BY id LIMIT :most
+
 -- query event_by_id(id i) -> event
 -- sqlite:
 SELECT {event} FROM event WHERE id = :id
@@ -101,13 +105,13 @@ UPDATE event SET copies = :copies, burst = :burst, burst_at = :burst_at WHERE id
 UPDATE event SET copies = (:copies::bigint[])[i], burst = (:burst::bigint[])[i], burst_at = (:burst_at::bigint[])[i]
 FROM generate_series(1, cardinality(:id::bigint[])) AS i WHERE event.id = (:id::bigint[])[i]
 
--- The latest events that have this mark.
--- query event_mark_get(h b, most i) -> h b, event i, at i
+-- The latest events that have this mark, and had it before a moment.
+-- query event_mark_get(h b, most i, before i) -> h b, event i, at i
 -- sqlite:
-SELECT h, event, at FROM event_mark WHERE h = :h ORDER BY event DESC LIMIT :most
+SELECT h, event, at FROM event_mark WHERE h = :h AND at < :before ORDER BY event DESC LIMIT :most
 -- postgres arrays:
-SELECT f.h, f.event, f.at FROM unnest(:h::bytea[], :most::bigint[]) AS u(h, most)
-CROSS JOIN LATERAL (SELECT m.h, m.event, m.at FROM event_mark m WHERE m.h = u.h ORDER BY m.event DESC LIMIT u.most) AS f
+SELECT f.h, f.event, f.at FROM unnest(:h::bytea[], :most::bigint[], :before::bigint[]) AS u(h, most, before)
+CROSS JOIN LATERAL (SELECT m.h, m.event, m.at FROM event_mark m WHERE m.h = u.h AND m.at < u.before ORDER BY m.event DESC LIMIT u.most) AS f
 
 -- query event_mark_add(h b, event i, at i, until i)
 -- sqlite:

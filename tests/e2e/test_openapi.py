@@ -8,6 +8,7 @@ import pytest
 
 import providers
 from http_client import OBSERVED
+from outbox import policy, sink
 from semel_process import REPO, until
 
 ROUTE = re.compile(r"\{HTTP_([A-Z]+), \"([^\"]+)\", ([A-Z_0-9]+)(?: \| ROUTE_FINISHES)?, [a-z_]+\}")
@@ -259,8 +260,55 @@ def tour_of_effects(admin):
         crm.stop()
 
 
+def tour_of_events(admin):
+    crm = providers.start("generic")
+    try:
+        sources = {"form": {"preset": "json", "verify": "none", "forward": "crm"}, "shut": {"preset": "json", "verify": "token", "secret": "env:NOBODY_HAS_IT"}}
+        admin.policy(policy({"crm": sink(crm)}, sources=sources))
+        text = "What does a weekly session cost for two people, and when could we begin with it in"
+
+        def send(method="POST", source="form", **fields):
+            answer = admin.request(method, f"/in/{source}", fields, {"Content-Type": "application/json"})
+            return answer.json["events"][0] if answer.status == 200 else None
+
+        def decided(event):
+            return until(lambda: admin.get(f"/v1/events/{event}").json["verdict"] != "waiting" and event, "a verdict")
+
+        for method in ("GET", "PUT", "PATCH", "DELETE", "OPTIONS"):
+            send(method, email="a@b.c", message=f"By {method}")
+        send(source="shut", message="x")
+        first = decided(send(email="jon@acme.io", message=f"{text} spring"))
+        copy = decided(send(email="jon@acme.io", message=f"{text} spring", x=1))
+        held = decided(send(email="jon@acme.io", message=f"{text} autumn"))
+        for path in ("/v1/events?limit=1", "/v1/events?verdict=odd", "/v1/events/evt_0000000000001", f"/v1/events/{copy}?raw=1", f"/v1/events/{held}"):
+            admin.get(path)
+        card = admin.get("/v1/exceptions").json["data"][-1]["exception"]
+        admin.get(f"/v1/exceptions/{card}")
+        for verb in ("suppress", "release", "release", "suppress"):
+            admin.post(f"/v1/events/{held}/{verb}", {"note": "seen"})
+        admin.post(f"/v1/events/{first}/replay", {})
+        admin.post(f"/v1/events/{copy}/replay", {})
+        for body in ({"source": "form", "since": "2020-01-01T00:00:00Z", "dry_run": True}, {"source": "form"}):
+            admin.post("/v1/events/replay", body)
+        admin.post("/v1/sources/form/limit", {"most": 1, "every_ms": 1000, "for_ms": 60000})
+        for body in ({"for_ms": 60000, "note": "x"}, {}):
+            admin.post("/v1/sources/form/mute", body)
+        admin.post("/v1/sources/none/mute", {"for_ms": 60000})
+        admin.get("/v1/sources")
+        thread = admin.get(f"/v1/events/{first}").json["thread"]
+        admin.claim("reply", f"{thread}:1:reply", thread=thread, action="reply")
+        for path in ("", "?identity=jon@acme.io", f"/{thread}", "/thr_0000000000001"):
+            admin.get(f"/v1/threads{path}")
+        for since in ("1h", "x"):
+            admin.post(f"/v1/policy/backtest?since={since}", policy({}).encode())
+        admin.post("/v1/sources/form/unmute", {})
+    finally:
+        crm.stop()
+
+
 def test_real_answers_fit_their_schemas(document, fits, admin):
     tour_of_effects(admin)
+    tour_of_events(admin)
     tour(admin)
     wrong, seen = [], set()
     for (method, path, status, code), answer in sorted(OBSERVED.items(), key=str):
