@@ -1,6 +1,5 @@
 /* flight: one tool call through the ledger, on a worker's thread. */
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "agent/proxy.h"
@@ -22,19 +21,6 @@ struct worker {
 };
 
 /* ---- waiting ---- */
-
-static void wait_until(struct proxy *proxy, int64_t boot_us)
-{
-    struct env *env = env_real();
-    int64_t us = boot_us - env->boot_us(env);
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    us = us < 0 ? 0 : us;
-    int64_t nanoseconds = until.tv_nsec + us % WHEN_SECOND * 1000;
-    until.tv_sec += us / WHEN_SECOND + nanoseconds / 1000000000;
-    until.tv_nsec = nanoseconds % 1000000000;
-    pthread_cond_timedwait(&proxy->changed, &proxy->lock, &until);
-}
 
 static int64_t now_us(void)
 {
@@ -74,14 +60,13 @@ static bool is_abandoned(struct proxy *proxy, struct flight *flight)
 /* `settles`: an equal call after this one may be meant anew, where the rules let it repeat. */
 static void answer(struct proxy *proxy, struct flight *flight, struct bytes line, bool settles)
 {
-    if (is_abandoned(proxy, flight))
-        return;
-    proxy_tell(proxy, line);
-    if (!settles)
-        return;
     pthread_mutex_lock(&proxy->lock);
-    mcp_repeats_answered(&proxy->repeats, &flight->identity.content, flight->number, now_us());
+    bool abandoned = flight->abandoned;
+    if (settles && !abandoned) /* before the client can send the next one */
+        mcp_repeats_answered(&proxy->repeats, &flight->identity.content, flight->number, now_us());
     pthread_mutex_unlock(&proxy->lock);
+    if (!abandoned)
+        proxy_tell(proxy, line);
 }
 
 /* A person's way to settle it, and the model's advice not to. */
@@ -200,7 +185,7 @@ static bool call_server(struct worker *worker, struct flight *flight, const stru
             pthread_mutex_lock(&proxy->lock);
             continue;
         }
-        wait_until(proxy, beat_us < end_us ? beat_us : end_us);
+        proxy_wait_until(proxy, beat_us < end_us ? beat_us : end_us);
     }
     bool answered = flight->answered;
     pthread_mutex_unlock(&proxy->lock);
@@ -468,6 +453,6 @@ void flights_finish(struct proxy *proxy)
     int64_t until_us = now_us() + proxy->linger_us + SAY_US + 5 * WHEN_SECOND;
     pthread_mutex_lock(&proxy->lock);
     while (proxy->flight_count > 0 && now_us() < until_us)
-        wait_until(proxy, until_us);
+        proxy_wait_until(proxy, until_us);
     pthread_mutex_unlock(&proxy->lock);
 }

@@ -143,11 +143,14 @@ static bool within_budget(struct passage *passage)
 static void tell_replay(struct passage *passage)
 {
     const struct ledger_answer *answer = &passage->call->command.answer;
+    struct env *env = engine_env(passage->call->api->engine);
     struct json kept;
     struct why why;
     struct buf out;
     char intent[32];
     id_format("int", answer->intent, intent);
+    if (!atomic_load(&passage->call->request->gone))
+        mcp_repeats_answered(&passage->gateway->repeats, &passage->repeat, passage->number, env->boot_us(env));
     buf_init(&out, 2 * MCP_LINE_MAX);
     passage->server->counts[GATEWAY_REPLAYED]++;
     if (answer->result.at != NULL &&

@@ -62,7 +62,7 @@ static void settled(struct call *call)
         tell(passage, MCP_ERROR_OUTCOME_UNKNOWN,
              "The tool was called, but what became of it could not be recorded. Do not call it again; tell the user.");
     } else if (answered) {
-        if (confirmed)
+        if (confirmed && !atomic_load(&call->request->gone)) /* a client that left will ask for this one again */
             mcp_repeats_answered(&passage->gateway->repeats, &passage->repeat, passage->number, env->boot_us(env));
         passage_give(passage);
     } else if (call->command.ledger.effect_unknown) {

@@ -5,10 +5,13 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "agent/lines.h"
+#include "base/when.h"
 #include "cli/print.h"
+#include "env/env.h"
 
 /* ---- to the client ---- */
 
@@ -33,6 +36,21 @@ void proxy_tell_error(struct proxy *proxy, struct bytes id, enum mcp_error code,
     if (!out.failed)
         proxy_tell(proxy, buf_bytes(&out));
     buf_release(&out);
+}
+
+/* ---- waiting ---- */
+
+void proxy_wait_until(struct proxy *proxy, int64_t boot_us)
+{
+    struct env *env = env_real();
+    int64_t us = boot_us - env->boot_us(env);
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    us = us < 0 ? 0 : us;
+    int64_t nanoseconds = until.tv_nsec + us % WHEN_SECOND * 1000;
+    until.tv_sec += us / WHEN_SECOND + nanoseconds / 1000000000;
+    until.tv_nsec = nanoseconds % 1000000000;
+    pthread_cond_timedwait(&proxy->changed, &proxy->lock, &until);
 }
 
 /* ---- what passes ---- */

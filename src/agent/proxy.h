@@ -64,7 +64,7 @@ struct passing {
 struct server {
     pid_t pid;
     int in, out; /* its stdin and stdout */
-    int64_t generation;
+    _Atomic int64_t generation;
     bool ready;    /* lines may be sent */
     bool given_up; /* there will be no other one */
     bool has_spoken;
@@ -99,16 +99,19 @@ struct proxy {
     int64_t calls; /* of tools, in this run */
     struct passing passing[PASSING_MAX];
     size_t passing_count;
-    bool leaving;     /* the client has left, or someone asked us to stop */
-    atomic_bool stop; /* someone asked us to */
-    int wake;         /* an eventfd: there is nothing more to take in */
-    pid_t front;      /* the process that the client started; ours is its child */
+    atomic_bool leaving; /* the client has left, or someone asked us to stop */
+    atomic_bool stop;    /* someone asked us to */
+    int wake;            /* an eventfd: there is nothing more to take in */
+    pid_t front;         /* the process that the client started; ours is its child */
 };
 
 /* ---- proxy.c ---- */
 
 /* Runs until client and server are done; returns the exit code. */
 int proxy_run(struct proxy *proxy);
+
+/* With the lock: until something changed, or that moment. */
+void proxy_wait_until(struct proxy *proxy, int64_t boot_us);
 
 /* One line to the client, whole. */
 void proxy_tell(struct proxy *proxy, struct bytes line);
@@ -126,7 +129,7 @@ CHECKED enum status server_start(struct proxy *proxy, struct why *why);
  * there) is the server that it is meant for; `ret_begun` (may be NULL) says whether any of it left. */
 bool server_send(struct proxy *proxy, struct bytes line, int64_t generation, bool *ret_begun);
 
-/* The number of the server that takes lines now; 0 when there will be none. Waits for one that is being started. With the lock. */
+/* The number of the server that takes lines now; 0 when there is none. Waits a while for one that is being started. With the lock. */
 int64_t server_wait_ready(struct proxy *proxy);
 
 /* Its end was read: reaps it and, while the client is there, starts another. True when there is one. Outlet only. */

@@ -15,6 +15,7 @@
 
 #define RESTARTS_MAX 5 /* within RESTARTS_US */
 #define RESTARTS_US (60 * WHEN_SECOND)
+#define START_PATIENCE_US (30 * WHEN_SECOND) /* for the handshake of a new server */
 #define END_PATIENCE_US (3 * WHEN_SECOND)
 #define LOOK_EVERY_US 20000
 
@@ -89,9 +90,11 @@ enum status server_start(struct proxy *proxy, struct why *why)
 
 int64_t server_wait_ready(struct proxy *proxy)
 {
-    while (!proxy->server.ready && !proxy->server.given_up)
-        pthread_cond_wait(&proxy->changed, &proxy->lock);
-    return proxy->server.given_up ? 0 : proxy->server.generation;
+    struct env *env = env_real();
+    int64_t until_us = env->boot_us(env) + START_PATIENCE_US;
+    while (!proxy->server.ready && !proxy->server.given_up && !proxy->leaving && env->boot_us(env) < until_us)
+        proxy_wait_until(proxy, until_us);
+    return proxy->server.ready ? proxy->server.generation : 0;
 }
 
 bool server_send(struct proxy *proxy, struct bytes line, int64_t generation, bool *ret_begun)

@@ -280,6 +280,11 @@ def test_a_cancelled_call_is_finished_and_given_to_the_next(place, tmp_path):
     assert text(answer) == "act 1" and replayed(answer) and agent.effects() == 1
     agent.ask("echo")
     assert number not in agent.answers
+    seen = [agent.others.get_nowait() for _ in range(agent.others.qsize())]
+    assert not any("cancelled" in message.get("params", {}).get("line", "") for message in seen)  # it would have stopped half-way
+    agent.send({"method": "notifications/cancelled", "params": {"requestId": "other"}})
+    agent.ask("echo")
+    assert "cancelled" in agent.others.get(timeout=WAIT)["params"]["line"]
 
 
 @pytest.mark.parametrize("how", ["closes", "terminated", "killed"])

@@ -116,6 +116,18 @@ def test_a_client_that_leaves_does_not_end_the_call(daemon, upstream):
     assert text(answer) == "1" and replayed(answer) and upstream.calls == ["act"]
 
 
+def test_a_repeat_is_new_only_when_the_answer_before_reached_its_client(daemon, upstream):
+    connection = http.client.HTTPConnection("127.0.0.1", daemon.port, timeout=60)
+    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "note", "arguments": {"gate": 1}}}
+    connection.request("POST", "/mcp/s", json.dumps(message), {"Content-Type": "application/json", "Semel-Run": "r"})
+    until(lambda: upstream.calls == ["note"], "the first call")
+    connection.close()
+    agent = Agent(daemon.port, Semel_Run="r")
+    agent.ask("ping")  # by now the daemon has seen that the client is gone
+    upstream.gate.set()
+    assert [text(agent.call("note", {"gate": 1})) for _ in range(3)] == ["1", "2", "3"]
+
+
 def test_a_cancel_of_a_call_is_not_passed_on_and_others_are(daemon, upstream):
     agent = Agent(daemon.port, Mcp_Session_Id="one")
     waiting = threading.Thread(target=agent.call, args=("act", {"gate": 1}))

@@ -44,6 +44,7 @@ TARGETS = {
     "key_template": (2048, [], None),
     "ledger": (600, [], None),
     "mail": (4096, [], None),
+    "mcp": (4096, JSON_SUITES, JSON_DICTIONARY),
     "percent": (512, ["protocol/naughty-strings"], None),
     "policy": (4096, [], None),
     "rebuild": (2048, JSON_SUITES, JSON_DICTIONARY),
