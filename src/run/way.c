@@ -1,5 +1,6 @@
 #include "run/way.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -280,10 +281,14 @@ static const char *token(void)
 
 static enum status open_direct(struct way *way, struct direct *ret_direct, struct why *why)
 {
+    /* Several threads have ways of their own, and the log and the mask of files are the process's. */
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    pthread_mutex_lock(&lock);
     log_setup(LOG_WARN, LOG_LOGFMT, env_real_wall_us);
     mode_t mask = umask(077);
     enum status status = direct_open(way->data, token(), &way->cli->arena, ret_direct, why);
     umask(mask);
+    pthread_mutex_unlock(&lock);
     return status;
 }
 
