@@ -145,6 +145,10 @@ enum status act_write_claimed(struct store *store, struct ledger *ledger, struct
     if (state != STATE_SENT && state != STATE_UNKNOWN)
         return OK;
     TRY(store_run(store, &OUTBOX_HAS, &look, 1, take_any, &found, NULL, why));
+    /* A caller who comes back to what was given to a person does what the person would have asked for. */
+    if (found && state == STATE_SENT)
+        TRY(exception_close(store, ledger, intent, EXCEPTION_DEAD_LETTER, BYTES("retry"), command->ledger.actor, BYTES_NONE,
+                            why));
     if (!found)
         TRY(outbox_write(store, ledger, command->answer.intent, order, why));
     /* A claim may be what finds out that nobody can tell, and the row was waiting for its caller: it has to be looked at. */

@@ -83,10 +83,7 @@ static void write_refused(struct call *call, struct json_out *out)
 /* The intent, or the other one that it has to wait for. */
 static void write_intent_or_other(struct call *call, struct json_out *out)
 {
-    bool other = call->command.answer.other;
-    call_write_id(out, "intent", "int", other ? 0 : call->command.answer.intent);
-    if (other)
-        call_write_id(out, "waits_for", "int", call->command.answer.intent);
+    call_write_id(out, call->command.answer.other ? "waits_for" : "intent", "int", call->command.answer.intent);
 }
 
 static void write_unknown(struct call *call, struct json_out *out)

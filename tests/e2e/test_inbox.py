@@ -112,10 +112,9 @@ def test_the_same_message_again_is_seen_and_can_be_released_once(inbox, storage)
 def test_a_released_question_is_a_question_of_its_own(inbox, storage):
     """Its conversation is answered already; what is released opens the next epoch, and a message behind it joins that one."""
     box = inbox(storage)
-    first = box.send(QUESTION)
+    first, again = box.send(QUESTION), box.send(QUESTION, x=1)
     held = box.client.claim("reply", f"{first['thread']}:1:reply", thread=first["thread"], action="reply")
     assert held.status == 201 and box.client.say("confirm", held, result=1).status == 200
-    again = box.send(QUESTION, x=1)
     released = box.act(again, "release")
     assert released.json["thread"] == first["thread"] and released.json["epoch"] == 2
     assert box.send("One more thing: is parking possible near your place in the evening?")["epoch"] == 2

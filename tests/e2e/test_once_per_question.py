@@ -276,7 +276,7 @@ def test_an_agent_killed_between_claim_and_confirm_leaves_a_card_and_no_second_a
     second = world.agent.seen[1]
     assert (second["thread"], second["epoch"]) == (first["thread"], 2)
     waits = world.claim(409, thread=second["thread"], epoch=2)
-    assert waits["code"] == "outcome_unknown" and waits["waits_for"] == held["intent"] and waits["intent"] is None
+    assert waits["code"] == "outcome_unknown" and waits["waits_for"] == held["intent"] and "intent" not in waits
     resolved = world.client.post(f"/v1/exceptions/{card['exception']}/resolve", {"choice": "happened"})
     assert resolved.status == 200, resolved
     assert world.claim(200, thread=first["thread"], epoch=1)["answer"] == "replay"
@@ -305,6 +305,28 @@ def test_an_answer_waits_for_the_answer_to_the_question_before(world):
     waited = world.claim(201, thread=second["thread"], epoch=2, wait_ms=20000)
     assert waited["answer"] == "proceed" and len(world.replies()) == 1
     assert world.claim(201, thread=second["thread"], epoch=2, action="note")["answer"] == "proceed"  # another action waits for nobody
+
+
+def test_two_nodes_begin_one_answer_at_a_time(house):
+    """Each node claims the answer to another question of one conversation at the same moment: one goes ahead, the other one is told to wait for it."""
+    first = house.start("postgres")
+    second = house.start("postgres", db=house.databases[-1])
+    clients = [house.client(first), house.client(second)]
+    for round_ in range(40):
+        gate, answers = threading.Barrier(2), [None, None]
+
+        def ask(number):
+            gate.wait()
+            answers[number] = clients[number].post("/v1/claims", {"thread": f"ticket {round_}", "question": f"m{number}", "action": "reply"})
+
+        threads = [threading.Thread(target=ask, args=(number,)) for number in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert sorted(answer.status for answer in answers) == [201, 409], answers
+        held, waits = sorted(answers, key=lambda answer: answer.status)
+        assert waits.json["waits_for"] == held.json["intent"]
 
 
 def test_an_answer_is_named_by_event_by_epoch_or_by_the_moment(world):

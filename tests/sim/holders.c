@@ -291,8 +291,9 @@ void holder_answered(struct sim *sim, struct engine_command *command)
 {
     struct asked *asked = command->user;
     struct holder *holder = asked->holder;
-    if (holder->number >= 0)
-        judge_answer(sim, holder, command, asked->asked_us);
+    if (holder->number < 0) /* the operator, who looks again by itself */
+        return;
+    judge_answer(sim, holder, command, asked->asked_us);
     if (holder->life != asked->life || holder->asked != asked->number)
         return;
     holder->asked++;

@@ -1,4 +1,7 @@
-"""Answers in a conversation: each question gets one, whoever gives it. The key is made by semel; this is how it looks, and where an agent finds what it answers."""
+"""Answers in a conversation: each question gets one, whoever gives it.
+
+The key is made by semel; this is how it looks, and where an agent finds what it answers.
+"""
 
 from typing import Any, Dict, Iterable, Mapping, Optional, Tuple, Union
 
@@ -9,7 +12,7 @@ Headers = Union[Mapping[str, Any], Iterable[Tuple[Any, Any]]]
 
 
 def answer_key(thread: str, action: str, *, epoch: Optional[int] = None, question: Optional[str] = None) -> Optional[str]:
-    """`thr_…:3:reply`, or `THREAD:QUESTION:ACTION` for a conversation that semel did not see come in; None when only semel knows the question."""
+    """`thr_…:3:reply`; `THREAD:QUESTION:ACTION` for a conversation that semel did not see come in; None when only semel knows it."""
     if epoch is not None:
         return f"{thread}:{epoch}:{action}"
     if question is not None:
@@ -27,7 +30,7 @@ def question_of(headers: Headers) -> Dict[str, Any]:
     said = {_text(name).lower(): _text(value).strip() for name, value in pairs}
     thread, epoch = said.get("semel-thread"), said.get("semel-epoch")
     if not thread or not epoch or not epoch.isdecimal():
-        raise Invalid("these headers name no question: Semel-Thread and Semel-Epoch come with what semel forwards and somebody should answer")
+        raise Invalid("these headers name no question; what semel forwards to be answered has Semel-Thread and Semel-Epoch")
     return {"thread": thread, "epoch": int(epoch)}
 
 
