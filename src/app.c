@@ -11,12 +11,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "agent/gateway.h"
 #include "api/api.h"
+#include "api/mail.h"
 #include "base/when.h"
+#include "runs/runs.h"
 
 #define GRACE_US (10 * WHEN_SECOND)
 #define OTHERS_US (2 * WHEN_SECOND)
 #define REFRESH_EVERY_US (1 * WHEN_SECOND)
+#define LLM_EVERY_US (1 * WHEN_SECOND)
 
 enum { EXIT_DATA = 65, EXIT_UNAVAILABLE = 69, EXIT_SOFTWARE = 70, EXIT_TEMPFAIL = 75, EXIT_CONFIG = 78 };
 
@@ -277,6 +281,7 @@ static enum status open_data(struct app *app, struct why *why)
     TRY(app->options->policy_file != NULL ? apply_file(app, why) : load_stored(app, why));
     TRY(open_secrets(app, why));
     TRY(open_delivery(app, why));
+    TRY(llm_open(&app->api.llm, why));
     return load_access(app, why);
 }
 
@@ -300,13 +305,50 @@ static enum status open_http(struct app *app, struct why *why)
         .limits = http_limits_default,
         .handle = api_handle,
         .refuse = api_refuse,
+        .body_size = api_body_size,
         .between = between_turns,
         .user = &app->api,
     };
     TRY(http_server_open(&config, &app->api.server, why));
     http_server_every(app->api.server, REFRESH_EVERY_US, api_refresh, &app->api);
+    http_server_every(app->api.server, LLM_EVERY_US, llm_tick, &app->api);
     engine_stand_in(app->engine, stand_in, app->api.server);
     return OK;
+}
+
+/* On the HTTP face's loop: policy, tokens and answers are there. */
+static enum status open_mail(struct app *app, struct why *why)
+{
+    const char *listen[] = {app->options->lmtp, app->options->smtp};
+    for (size_t i = 0; i < 2; i++) {
+        const struct smtp_server_config config = {
+            .loop = http_server_loop(app->api.server),
+            .listen = listen[i],
+            .lmtp = i == 0,
+            .limits = smtp_limits_default,
+            .find = mail_find,
+            .deliver = mail_deliver,
+            .wall_us = env_real_wall_us,
+            .user = &app->api,
+        };
+        if (listen[i] != NULL)
+            TRY(smtp_server_open(&config, &app->api.mail[i], why));
+    }
+    return OK;
+}
+
+static void stop_mail(struct app *app)
+{
+    for (size_t i = 0; i < 2; i++)
+        if (app->api.mail[i] != NULL)
+            smtp_server_stop(app->api.mail[i]);
+}
+
+static void free_mail(struct app *app)
+{
+    for (size_t i = 0; i < 2; i++)
+        if (app->api.mail[i] != NULL)
+            smtp_server_free(app->api.mail[i]);
 }
 
 static void greet(const struct app *app)
@@ -317,6 +359,10 @@ static void greet(const struct app *app)
            app->options->open ? "open on this computer only" : "tokens required");
     printf("├─ API      %s://%s/v1          (OpenAPI: %s://%s/v1/openapi.json)\n", scheme, address, scheme, address);
     printf("├─ Health   %s://%s/readyz      (metrics: %s://%s/metrics)\n", scheme, address, scheme, address);
+    static const char *const names[] = {"LMTP", "SMTP"};
+    for (size_t i = 0; i < 2; i++)
+        if (app->api.mail[i] != NULL)
+            printf("├─ Mail     %s on %s\n", names[i], smtp_server_address(app->api.mail[i]));
     printf("└─ Try      semel claim --workflow demo --key hello-1\n");
     fflush(stdout);
 }
@@ -325,6 +371,7 @@ static enum status start(struct app *app, struct why *why)
 {
     TRY(open_data(app, why));
     TRY(open_http(app, why));
+    TRY(open_mail(app, why));
     TRY(engine_start(app->engine, why));
     TRY(act_start(app->api.act, why));
     flow_wake(app->api.flow); /* what was staged before */
@@ -359,12 +406,20 @@ int app_run(const struct app_options *options)
     int code = status == OK ? 0 : complain(exit_code_of(status), why.text);
     if (status == OK)
         run(app);
+    gateway_close(&app->api);
     act_close(app->api.act);
     flow_stop(app->api.flow);
+    if (status == OK)
+        runs_flush(&app->api);
     engine_close(app->engine); /* answers what is left through the loop's queue */
     flow_close(app->api.flow);
+    stop_mail(app);
     if (app->api.server != NULL)
-        http_server_close(app->api.server);
+        http_server_close(app->api.server); /* runs the loop until all is closed */
+    gateway_free(&app->api);
+    free_mail(app);
+    tally_free(app->api.tally);
+    llm_close(app->api.llm);
     policy_free(app->api.policy);
     access_free(app->api.access);
     secrets_close(app->api.secrets);

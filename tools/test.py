@@ -2,6 +2,7 @@
 """Runs all tests of a build and sums them up in one last line: N passed, N failed, N skipped."""
 import argparse
 import concurrent.futures
+import functools
 import os
 import pathlib
 import re
@@ -70,6 +71,8 @@ def run_processes(env, patterns, sanitized):
     """What needs processes. The fakes and the bare clients know nothing of the build, so a sanitizer has nothing to look for there."""
     installed = subprocess.run([sys.executable, str(ROOT / 'tools/interop.py')]).returncode
     counts = [(0, 1, 0)] if installed == 1 else []
+    if not patterns or any(pattern in 'test_examples' for pattern in patterns):
+        counts += [(0, 1, 0)] if install_frameworks() is False else []
     folders = ['tests/e2e'] if sanitized else ['tests/providers', 'tests/interop', 'tests/e2e']
     counts += [run_pytest(folder, env, patterns) for folder in folders]
     return tuple(sum(column) for column in zip(*counts))
@@ -86,22 +89,44 @@ def run_node_files(files, env, patterns):
     return counts.get('pass', 0), max(failed, 1 if result.returncode != 0 else 0), 0 if patterns else counts.get('skipped', 0)
 
 
+@functools.cache
+def install_frameworks():
+    """The real frameworks, for the Node client's tests and for the examples. None when this Node is too old for them."""
+    version = subprocess.run(['node', '--version'], capture_output=True, text=True).stdout
+    if int(version.lstrip('v').split('.')[0]) < 20:
+        print(f'skipped: LangChain needs Node 20, and this is {version}', end='', flush=True)
+        return None
+    if subprocess.run(['npm', 'ci', '--ignore-scripts', '--silent'], cwd=ROOT / 'sdk/node/interop').returncode != 0:
+        print('FAIL npm ci in sdk/node/interop', flush=True)
+        return False
+    return True
+
+
 def run_node(env, patterns, sanitized):
     """The Node client, then the same with real frameworks from npm; those are about JavaScript, so one build is enough."""
     folder = ROOT / 'sdk/node'
     own = run_node_files(sorted((folder / 'test').glob('*.test.js')), env, patterns)
     if sanitized:
         return own
-    version = subprocess.run(['node', '--version'], capture_output=True, text=True).stdout
-    if int(version.lstrip('v').split('.')[0]) < 20:
-        print(f'skipped: LangChain needs Node 20, and this is {version}', end='', flush=True)
+    installed = install_frameworks()
+    if installed is None:
         return own[0], own[1], own[2] + 1
-    interop = folder / 'interop'
-    if subprocess.run(['npm', 'ci', '--ignore-scripts', '--silent'], cwd=interop).returncode != 0:
-        print('FAIL npm ci in sdk/node/interop', flush=True)
+    if not installed:
         return own[0], own[1] + 1, own[2]
-    real = run_node_files(sorted(interop.glob('*.test.mjs')), env, patterns)
+    real = run_node_files(sorted((folder / 'interop').glob('*.test.mjs')), env, patterns)
     return tuple(a + b for a, b in zip(own, real))
+
+
+def run_n8n(env, patterns, sanitized):
+    """The nodes for n8n, built and called as n8n calls them; n8n itself is ./dev test-n8n."""
+    folder = ROOT / 'integrations/n8n'
+    if sanitized or install_frameworks() is None:
+        return 0, 0, 0
+    for words in (['npm', 'ci', '--ignore-scripts', '--silent'], ['npm', 'run', '--silent', 'build']):
+        if subprocess.run(words, cwd=folder).returncode != 0:
+            print(f'FAIL {" ".join(words)} in integrations/n8n', flush=True)
+            return 0, 1, 0
+    return run_node_files(sorted((folder / 'test').glob('*.test.js')), env, patterns)
 
 
 FUZZ_TARGETS = sorted(path.name for path in (ROOT / 'tests/fuzz/corpus').iterdir() if path.is_dir())
@@ -162,7 +187,9 @@ def main():
         counts.append(run_processes(env, args.patterns, sanitized))
     if every or args.sdk:
         counts.append(run_pytest('sdk/python/tests', env, args.patterns))
+        counts.append(run_pytest('sdk/c/tests', env, args.patterns))
         counts.append(run_node(env, args.patterns, sanitized))
+        counts.append(run_n8n(env, args.patterns, sanitized))
     passed, failed, skipped = (sum(column) for column in zip(*counts))
     print(f'{passed} passed, {failed} failed, {skipped} skipped', flush=True)
     sys.exit(1 if failed or not passed else 0)

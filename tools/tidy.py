@@ -11,13 +11,15 @@ FUNCTION_LINES_MAX = 70
 # Who may include whom: a folder includes only those before it. Verbs and nouns of the same row do not include each other.
 LAYERS = [
     ['base'], ['env'], ['store'],
-    ['secret', 'guard'], ['fingerprint'], ['destination', 'receive'], ['policy'],
-    ['audit'], ['ledger', 'access'], ['exceptions'], ['engine'],
+    ['secret', 'guard'], ['fingerprint'], ['destination', 'mcp', 'receive'], ['policy'],
+    ['audit'], ['ledger', 'access', 'lint'], ['exceptions', 'runs'], ['engine'],
     ['act', 'direct'], ['decide', 'stage', 'threads'], ['flow'],
     ['http'],
+    ['smtp'],
     ['api'],
     ['cli'],
     ['run'],
+    ['agent'],
 ]
 LEVEL = {name: number for number, row in enumerate(LAYERS) for name in row}
 

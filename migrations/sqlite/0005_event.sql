@@ -40,6 +40,20 @@ CREATE INDEX event_source ON event (space, source, id);
 CREATE INDEX event_delivery ON event (delivery);
 CREATE INDEX event_thread ON event (thread, id) WHERE thread > 0;
 CREATE INDEX event_first ON event (first, id) WHERE first > 0;
+CREATE INDEX event_held ON event (space, id) WHERE verdict = 3;
+
+-- What a person did about an event. was is its verdict before; intent forwards it, 0 when nothing does.
+CREATE TABLE event_act (
+    id INTEGER PRIMARY KEY,
+    event INTEGER NOT NULL,
+    act INTEGER NOT NULL,
+    was INTEGER NOT NULL,
+    at INTEGER NOT NULL,
+    actor TEXT NOT NULL,
+    note TEXT,
+    intent INTEGER NOT NULL
+);
+CREATE INDEX event_act_event ON event_act (event, id);
 
 -- By what an event is recognised: hashes of its ids, its content and its sender. event is the one that came first.
 CREATE TABLE event_mark (

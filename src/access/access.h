@@ -20,6 +20,8 @@ enum scope {
     SCOPE_ADMIN = 4,   /* everything, also policy and tokens */
     SCOPE_RESOLVE = 8, /* decide about exceptions: a person's, not a program's */
 };
+#define TOKEN_STOPPED \
+    16 /* beside the scopes: an operator stopped the agent that has it. It may read and finish, and begin nothing */
 #define SCOPE_ALL (SCOPE_CLAIM | SCOPE_READ | SCOPE_ADMIN | SCOPE_RESOLVE)
 
 extern const char *const scope_names[]; /* by bit number: "claim", "read", "admin", "resolve", NULL */

@@ -8,3 +8,9 @@ INSERT INTO token ({token}) VALUES ({:token})
 
 -- query token_revoke(id t, revoked i)
 UPDATE token SET revoked = :revoked WHERE id = :id AND revoked = 0
+
+-- query token_stop(bit i, agent t, space t)
+UPDATE token SET scopes = scopes | :bit WHERE (name = :agent OR id = :agent) AND (:space = 'main' OR space = :space) AND revoked = 0
+
+-- query token_start(kept i, agent t, space t)
+UPDATE token SET scopes = scopes & :kept WHERE (name = :agent OR id = :agent) AND (:space = 'main' OR space = :space) AND revoked = 0

@@ -108,12 +108,13 @@ static void take_policy(struct act *act)
         act->places[i]->destination = policy_destination(policy, bytes_of(act->places[i]->name));
     for (size_t i = 0; i < policy->destination_count; i++) {
         struct place *place = act_place(act, policy->destinations[i].name);
-        if (place != NULL)
+        if (place != NULL) {
             place->destination = &policy->destinations[i];
-        else
+            place->strand_said = false;
+        } else
             LOG(LOG_WARN, "too many destinations", LOG_TEXT("destination", policy->destinations[i].name));
     }
-    act->look_us = 0;
+    act->look_us = act->strand_us = 0;
 }
 
 /* ---- calls that someone waits for ---- */
@@ -168,6 +169,7 @@ static void take_call(struct act *act, struct act_call *call)
     job->lease_us = call->lease_us;
     job->begun_us = call->claimed_us;
     job->caller = call;
+    job->memo = call->memo;
     if (call->intent != 0)
         job_note(job);
     act_ready(place, job);
@@ -235,6 +237,7 @@ int64_t act_step(struct act *act)
     int64_t wake_us = say_again(act, boot_us);
     if (!is_stopping(act) && act->policy != NULL) {
         act_look(act, boot_us);
+        act_strand(act, boot_us);
         int64_t start_us = start_ready(act, boot_us);
         wake_us = start_us < wake_us ? start_us : wake_us;
         wake_us = act->look_us < wake_us ? act->look_us : wake_us;
@@ -357,6 +360,7 @@ void act_each(struct act *act, void (*each)(void *ctx, const struct act_figures 
         for (size_t o = 0; o <= OUTCOME_UNKNOWN; o++)
             figures.outcomes[o] = atomic_load(&place->outcomes[o]);
         figures.probes = atomic_load(&place->probes);
+        figures.stranded = atomic_load(&place->stranded);
         figures.breaker_open = atomic_load(&place->breaker_open);
         each(ctx, &figures);
     }

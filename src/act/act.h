@@ -45,7 +45,7 @@ void act_wake(struct act *act);
 
 /* ---- a call that someone waits for ---- */
 
-/* For /to/…: the caller has claimed the intent itself (or the call only reads: intent 0). One attempt is made. The callbacks come on the delivery thread. */
+/* For /to/… and /llm/…: the caller has claimed the intent itself (or the call only reads: intent 0). One attempt is made. The callbacks come on the delivery thread. */
 struct act_call {
     struct policy *policy; /* a use of it, until done */
     const struct destination *destination;
@@ -53,7 +53,10 @@ struct act_call {
     const struct effect_request *request; /* as stored */
     struct bytes space, actor;
     int64_t intent, fence, lease_us, claimed_us; /* claimed_us: boot clock, before the claim was made */
-    void (*on_head)(struct act_call *call);      /* may be NULL; `reply` has status and headers */
+    /* A model call: repeating it changes nothing, so that it may begin late and on a kept connection; an answer that is not whole
+     * is not confirmed; the caller keeps the lease alive. */
+    bool memo;
+    void (*on_head)(struct act_call *call); /* may be NULL; `reply` has status and headers */
     void (*on_body)(struct act_call *call, struct bytes piece);
     void (*done)(struct act_call *call); /* what the ledger was told is durable, unless status says otherwise */
     void *user;
@@ -61,6 +64,7 @@ struct act_call {
     enum transport_end end;
     enum outcome outcome;
     struct effect_reply reply; /* CUT, ANSWERED; valid until `done` returns */
+    struct memo_answer tokens; /* of a model call that was answered */
     struct bytes because;
     enum intent_state state; /* after what the ledger was told */
     enum status status;      /* of telling it */
@@ -90,6 +94,7 @@ struct act_figures {
     struct bytes destination;
     uint64_t outcomes[OUTCOME_UNKNOWN + 1], probes;
     int64_t running;
+    int64_t stranded; /* effects that wait while the policy has no such destination */
     bool breaker_open;
 };
 

@@ -12,6 +12,7 @@
 #define JOB_ARENA_MAX (256u << 20)
 #define READY_MAX 512 /* of one destination and priority: looked up ahead */
 #define PLACES_MAX 1024
+#define PIECES_MAX 50000 /* of an answer whose borders are kept; what comes behind is one piece */
 
 enum job_stage {
     JOB_READY,  /* in its place's queue */
@@ -28,8 +29,9 @@ struct place {
     struct job *ready; /* the urgent ones first, those of one priority as they came */
     size_t ready_count[PRIORITY_COUNT], looked_up[PRIORITY_COUNT];
     _Atomic uint64_t outcomes[OUTCOME_UNKNOWN + 1], probes; /* these for other threads */
-    _Atomic int64_t running;
+    _Atomic int64_t running, stranded; /* stranded: effects that wait while the policy has no such destination */
     _Atomic bool breaker_open;
+    bool strand_said; /* the log says that effects wait for it in vain */
 };
 
 /* One effect that is being dealt with. */
@@ -40,6 +42,9 @@ struct job {
     enum job_stage stage;
     bool asking;  /* the call is a question */
     bool give_up; /* taken only to be declared unknown */
+    bool memo;    /* a model call */
+    struct memo_answer tokens;
+    struct buf pieces; /* of a model call: how long each piece of the answer was, as uint32_t */
     struct arena arena;
     struct policy *policy;
     int64_t policy_version;
@@ -79,8 +84,8 @@ struct act {
     size_t place_count;
     struct job *buckets[JOB_BUCKETS];
     size_t job_count;
-    struct job *waiting; /* those that must tell the ledger again */
-    int64_t look_us;
+    struct job *waiting;        /* those that must tell the ledger again */
+    int64_t look_us, strand_us; /* when to look next */
 
     pthread_mutex_t lock; /* for what is below */
     struct policy *policy_next;
@@ -93,6 +98,10 @@ struct act {
 
 /* look.c: what is due */
 void act_look(struct act *act, int64_t boot_us);
+struct job *job_of(struct act *act, struct place *place, const struct row_effect *effect); /* NULL when there is no room */
+
+/* strand.c: what waits for a destination that is not in the policy */
+void act_strand(struct act *act, int64_t boot_us);
 
 /* job.c: one effect */
 struct job *job_new(struct act *act, struct place *place);
@@ -102,6 +111,7 @@ void job_note(struct job *job); /* into the table of known ones */
 void job_take(struct job *job);
 void job_call(struct job *job);
 void job_ask(struct job *job);
+void job_give_up(struct job *job); /* it is stranded: only to be declared unknown */
 void job_stand(struct job *job, const struct ladder_advice *advice);
 void job_back(struct job *job); /* the engine is done with its command */
 void job_say_again(struct job *job);

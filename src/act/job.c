@@ -55,6 +55,7 @@ struct job *job_new(struct act *act, struct place *place)
     job->policy_version = act->policy_version;
     job->actor = BYTES("outbox");
     arena_init(&job->arena, JOB_ARENA_MAX);
+    buf_init(&job->pieces, PIECES_MAX * sizeof(uint32_t));
     act->job_count++;
     return job;
 }
@@ -70,6 +71,7 @@ void job_drop(struct job *job)
         job->act->look_us = 0; /* the next in its line */
     job->act->job_count--;
     buf_release(&job->call.body);
+    buf_release(&job->pieces);
     arena_release(&job->arena);
     if (job->policy != NULL)
         policy_free(job->policy);
@@ -116,13 +118,13 @@ static struct ledger_command ledger_command(const struct job *job, enum ledger_o
 
 /* ---- taking ---- */
 
-static enum status write_taken(struct store *store, const struct ledger *ledger, int64_t intent,
+static enum status write_taken(struct store *store, struct ledger *ledger, struct bytes space, int64_t intent,
                                const struct destination *destination, struct why *why)
 {
     int64_t lease_us = act_lease_us(destination);
     struct q_outbox_taken taken = {intent, ledger->now.wall_us + lease_us + LOOK_AFTER_US,
                                    ledger->now.run_us + lease_us + act_arrival_us(destination)};
-    return store_run(store, &OUTBOX_TAKEN, &taken, 1, NULL, NULL, NULL, why);
+    return outbox_taken(store, ledger, space, &taken, why);
 }
 
 static enum status take_any(void *ctx, const void *row, struct why *why)
@@ -146,8 +148,8 @@ enum status act_write_claimed(struct store *store, struct ledger *ledger, struct
     if (!found)
         TRY(outbox_write(store, ledger, command->answer.intent, order, why));
     /* A claim may be what finds out that nobody can tell, and the row was waiting for its caller: it has to be looked at. */
-    return state == STATE_SENT ? write_taken(store, ledger, intent, destination, why)
-                               : store_run(store, &OUTBOX_ASK, &ask, 1, NULL, NULL, NULL, why);
+    return state == STATE_SENT ? write_taken(store, ledger, order->row.space, intent, destination, why)
+                               : outbox_ask(store, ledger, order->row.space, &ask, why);
 }
 
 static enum status also_taken(struct store *store, struct ledger *ledger, struct engine_command *command, struct why *why)
@@ -155,7 +157,7 @@ static enum status also_taken(struct store *store, struct ledger *ledger, struct
     const struct job *job = command->user;
     if (command->answer.state != STATE_SENT)
         return OK; /* declared unknown instead: the row is due, and is looked at again */
-    return write_taken(store, ledger, job->effect.intent, job->destination, why);
+    return write_taken(store, ledger, job->effect.space, job->effect.intent, job->destination, why);
 }
 
 void job_take(struct job *job)
@@ -170,6 +172,14 @@ void job_take(struct job *job)
     take->capability = job->rules->capability;
     take->on_unknown = job->destination->on_unknown;
     take->attempts_max = job->give_up ? 0 : job->effect.attempts + (tries_left > 1 ? tries_left : 1);
+    submit(job, JOB_TAKING);
+}
+
+void job_give_up(struct job *job)
+{
+    job->give_up = true;
+    job->place->pace.running++; /* there is no destination whose pace it could take */
+    job->command = (struct engine_command){.ledger = ledger_command(job, OP_TAKE)};
     submit(job, JOB_TAKING);
 }
 
@@ -204,6 +214,9 @@ static void on_head(struct transport_call *call)
 static void on_body(struct transport_call *call, struct bytes piece)
 {
     struct job *job = call->user;
+    uint32_t len = (uint32_t)piece.len;
+    if (job->memo)
+        buf_add(&job->pieces, (struct bytes){(const char *)&len, sizeof len});
     job->caller->on_body(job->caller, piece);
 }
 
@@ -225,17 +238,18 @@ static void start_call(struct job *job, const struct effect_request *request)
 {
     bool streams = job->caller != NULL && job->caller->on_head != NULL;
     int64_t timeout_us = job->destination->timeout_us, begin_before_us = 0;
-    if (!job->asking && job->effect.intent != 0)
+    if (!job->asking && job->effect.intent != 0 && !job->memo)
         limit_call(job, &timeout_us, &begin_before_us);
     job->stage = JOB_CALLING;
     job->call = (struct transport_call){
         .destination = job->destination,
         .request = request,
         .space = job->effect.space,
+        .effect = job->effect.intent,
         .arena = &job->arena,
         .timeout_us = timeout_us,
         .begin_before_us = begin_before_us,
-        .repeatable = job->asking || job->rules->reads || job->rules->capability == CAPABILITY_IDEMPOTENT,
+        .repeatable = job->asking || job->memo || job->rules->reads || job->rules->capability == CAPABILITY_IDEMPOTENT,
         .on_head = streams ? on_head : NULL,
         .on_body = streams ? on_body : NULL,
         .done = call_done,
@@ -270,7 +284,20 @@ static bool body_decides(const struct call_rules *rules, int status)
     return false;
 }
 
-static enum outcome judge(const struct job *job, struct bytes *ret_because)
+/* Of a model call only a whole answer is one: whatever else came may be asked for again. */
+static enum outcome judge_memo(struct job *job, struct bytes *ret_because)
+{
+    const struct transport_call *call = &job->call;
+    enum outcome outcome = destination_outcome(job->rules, &call->reply, ret_because);
+    if (call->end == TRANSPORT_ANSWERED && outcome == OUTCOME_DONE)
+        memo_read(job->rules->memo, &call->reply, &job->tokens);
+    if (outcome != OUTCOME_DONE || job->tokens.whole)
+        return outcome;
+    *ret_because = BYTES("the answer ended before it was whole");
+    return OUTCOME_UNKNOWN;
+}
+
+static enum outcome judge(struct job *job, struct bytes *ret_because)
 {
     const struct transport_call *call = &job->call;
     switch (call->end) {
@@ -281,6 +308,8 @@ static enum outcome judge(const struct job *job, struct bytes *ret_because)
         *ret_because = bytes_of(call->why.text);
         return OUTCOME_UNKNOWN;
     case TRANSPORT_CUT:
+        if (job->memo)
+            return judge_memo(job, ret_because);
         if (body_decides(job->rules, call->reply.status)) {
             *ret_because = BYTES("the answer was cut off before it said what happened");
             return OUTCOME_UNKNOWN;
@@ -289,7 +318,7 @@ static enum outcome judge(const struct job *job, struct bytes *ret_because)
     case TRANSPORT_ANSWERED:
         break;
     }
-    return destination_outcome(job->rules, &call->reply, ret_because);
+    return job->memo ? judge_memo(job, ret_because) : destination_outcome(job->rules, &call->reply, ret_because);
 }
 
 /* Does this say something about the destination, not about the request? */
@@ -368,20 +397,27 @@ static enum status also_ended(struct store *store, struct ledger *ledger, struct
     } else {
         ended.step = STEP_DELIVER;
     }
-    return store_run(store, &OUTBOX_ENDED, &ended, 1, NULL, NULL, NULL, why);
+    return outbox_ended(store, ledger, job->effect.space, &ended, why);
 }
 
 static void keep_result(struct job *job, struct bytes evidence)
 {
     struct why why;
-    bool partial = job->call.end != TRANSPORT_ANSWERED || evidence.at != NULL;
+    struct reply_notes notes = {
+        .partial = job->call.end != TRANSPORT_ANSWERED || evidence.at != NULL, .evidence = evidence, .memo = job->memo};
     struct effect_reply none = {.status = job->call.reply.status};
     struct ledger_command *confirm = &job->command.ledger;
-    if (reply_record(evidence.at != NULL ? &none : &job->call.reply, partial, evidence, &job->arena, &confirm->result, &why) ==
-        OK)
+    if (job->memo) {
+        notes.input = job->tokens.input;
+        notes.output = job->tokens.output;
+        notes.pieces = (const uint32_t *)(const void *)job->pieces.at;
+        notes.piece_count = memo_is_events(&job->call.reply) ? job->pieces.len / sizeof(uint32_t) : 0;
+    }
+    if (reply_record(evidence.at != NULL ? &none : &job->call.reply, &notes, &job->arena, &confirm->result, &why) == OK)
         return;
     LOG(LOG_WARN, "an answer is too large to be kept", LOG_TEXT("destination", job->destination->name));
-    if (reply_record(&none, true, BYTES_NONE, &job->arena, &confirm->result, &why) != OK)
+    notes = (struct reply_notes){.partial = true};
+    if (reply_record(&none, &notes, &job->arena, &confirm->result, &why) != OK)
         confirm->result = BYTES("{\"status\":0,\"headers\":[],\"body\":\"\",\"partial\":true}");
 }
 
@@ -390,7 +426,7 @@ static void say(struct job *job, enum outcome outcome, struct bytes because)
     struct act *act = job->act;
     struct ledger_now now = engine_now(act->engine);
     struct ladder_verdict verdict =
-        ladder_judge(outcome, job->effect.attended != 0, job->effect.ambiguous != 0, job->rules->replays_refusals);
+        ladder_judge(outcome, job->effect.attended != 0, job->effect.ambiguous != 0, job->rules->replays_refusals && !job->memo);
     bool answered = job->call.end == TRANSPORT_ANSWERED || job->call.end == TRANSPORT_CUT;
     int64_t asked_us = answered ? destination_retry_after_us(&job->call.reply, now.wall_us) : -1;
     int64_t wait_us = ladder_backoff_us(job->effect.tries, job->destination->backoff_first_us, job->destination->backoff_max_us,
@@ -420,7 +456,7 @@ static void say(struct job *job, enum outcome outcome, struct bytes because)
 static enum status write_probe(struct store *store, struct ledger *ledger, struct engine_command *command, struct why *why)
 {
     struct job *job = command->user;
-    TRY(store_run(store, &OUTBOX_STAND, &job->stand, 1, NULL, NULL, NULL, why));
+    bool changed;
     struct row_decision *row = audit_add(ledger->audit);
     if (row == NULL)
         return why_set(why, FULL, "no memory for a decision");
@@ -433,7 +469,7 @@ static enum status write_probe(struct store *store, struct ledger *ledger, struc
     row->actor = BYTES("outbox");
     row->reason = bytes_of(job->reason);
     row->detail = job->evidence;
-    return OK;
+    return outbox_stand(store, ledger, &job->effect, &job->stand, &changed, why);
 }
 
 static void not_sure(struct job *job)
@@ -494,7 +530,10 @@ static void call_done(struct transport_call *call)
 {
     struct job *job = call->user;
     struct bytes because = BYTES_NONE;
-    pace_end(&job->place->pace, is_trouble(call), job->act->env->boot_us(job->act->env));
+    if (job->memo && is_trouble(call))
+        pace_cancel(&job->place->pace); /* its caller waits and decides; nobody is spared by making others wait too */
+    else
+        pace_end(&job->place->pace, is_trouble(call), job->act->env->boot_us(job->act->env));
     if (job->asking) {
         answered_question(job);
         return;
@@ -506,6 +545,7 @@ static void call_done(struct transport_call *call)
         job->caller->outcome = outcome;
         job->caller->reply = call->reply;
         job->caller->because = because;
+        job->caller->tokens = job->tokens;
         job->caller->why = call->why;
     }
     if (job->effect.intent != 0) {
@@ -521,9 +561,9 @@ static void call_done(struct transport_call *call)
 static enum status write_stand(struct store *store, struct ledger *ledger, struct engine_command *command, struct why *why)
 {
     struct job *job = command->user;
-    int64_t changed = 0;
-    TRY(store_run(store, &OUTBOX_STAND, &job->stand, 1, NULL, NULL, job->dead ? &changed : NULL, why));
-    return changed > 0 ? raise_dead(store, ledger, job, why) : OK;
+    bool changed;
+    TRY(outbox_stand(store, ledger, &job->effect, &job->stand, &changed, why));
+    return job->dead && changed ? raise_dead(store, ledger, job, why) : OK;
 }
 
 /* Nothing is to be sent now: the row says so. */

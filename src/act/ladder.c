@@ -25,9 +25,11 @@ static struct ladder_advice after_pending(const struct effect_view *view)
          too_late = view->deadline_us != 0 && view->wall_us >= view->deadline_us;
     if (view->attended && !MUTANT(ATTENDED_RESEND))
         return after_caller(view);
-    if (!too_often && !too_late)
+    if (!too_often && !too_late && !view->stranded)
         return advise(LADDER_DELIVER, 0, "due");
-    const char *reason = too_late ? "its time is over" : "all its attempts are used up";
+    const char *reason = view->stranded ? "its time is over, and its destination is not in the policy"
+                         : too_late     ? "its time is over"
+                                        : "all its attempts are used up";
     return advise(view->ambiguous ? LADDER_GIVE_UP : LADDER_DEAD, 0, reason);
 }
 

@@ -22,6 +22,7 @@ struct effect_view {
     bool attended;     /* a caller decides about another try */
     int64_t caller_us; /* … and, if an attempt may have happened, for so long from now */
     bool ambiguous;    /* an attempt may have happened */
+    bool stranded;     /* its destination is not in the policy, and its time is over */
     bool skipped;      /* UNKNOWN, and the rules say that nobody is asked */
     bool can_ask;      /* the destination can be asked about this request */
     int64_t tries, tries_max, probes, probes_max;

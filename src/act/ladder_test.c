@@ -34,6 +34,21 @@ TEST(giving_up_after_an_attempt_that_may_have_happened_is_not_a_dead_letter)
     CHECK_INT(ladder_next(&view).move, LADDER_GIVE_UP);
 }
 
+TEST(what_is_stranded_when_its_time_is_over_is_a_persons)
+{
+    struct effect_view view = fresh;
+    view.stranded = true;
+    CHECK_INT(ladder_next(&view).move, LADDER_DEAD);
+    view.ambiguous = true;
+    CHECK_INT(ladder_next(&view).move, LADDER_GIVE_UP);
+    view.attended = true;
+    CHECK_INT(ladder_next(&view).move, LADDER_GIVE_UP);
+    view.ambiguous = false;
+    CHECK_INT(ladder_next(&view).move, LADDER_WAIT);
+    view.state = STATE_UNKNOWN;
+    CHECK_INT(ladder_next(&view).move, LADDER_PERSON);
+}
+
 TEST(what_a_caller_attends_to_is_never_sent_by_itself)
 {
     struct effect_view view = fresh;

@@ -28,6 +28,24 @@ static bool copy_texts(struct row_effect *row, struct arena *arena)
     return !arena->failed;
 }
 
+struct job *job_of(struct act *act, struct place *place, const struct row_effect *effect)
+{
+    struct job *job = job_new(act, place);
+    if (job == NULL)
+        return NULL;
+    job->effect = *effect;
+    policy_use(act->policy);
+    job->policy = act->policy;
+    job->policy_version = act->policy_version;
+    job->destination = place->destination;
+    if (!copy_texts(&job->effect, &job->arena)) {
+        job_drop(job);
+        return NULL;
+    }
+    job_note(job);
+    return job;
+}
+
 static enum status take_due(void *ctx, const void *row, struct why *why)
 {
     struct looking *looking = ctx;
@@ -43,22 +61,12 @@ static enum status take_due(void *ctx, const void *row, struct why *why)
         looking->full = true;
         return OK;
     }
-    struct job *job = job_new(act, place);
+    struct job *job = job_of(act, place, got);
     if (job == NULL) {
         looking->full = true;
         return OK;
     }
     looking->full |= ++place->looked_up[got->priority] >= LOOK_AHEAD;
-    job->effect = *got;
-    policy_use(act->policy);
-    job->policy = act->policy;
-    job->policy_version = act->policy_version;
-    job->destination = place->destination;
-    if (!copy_texts(&job->effect, &job->arena)) {
-        job_drop(job);
-        return OK;
-    }
-    job_note(job);
     looking->jobs[looking->count++] = job;
     return OK;
 }

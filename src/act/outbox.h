@@ -42,6 +42,40 @@ CHECKED enum status outbox_write(struct store *store, struct ledger *ledger, int
 /* The evidence for the audit row of the submission: what the outbox row was born with. */
 struct bytes outbox_evidence(const struct effect_order *order, struct arena *arena);
 
+/* ---- changes: they run the statement of the same name, and the log says what they changed ---- */
+
+CHECKED enum status outbox_taken(struct store *store, struct ledger *ledger, struct bytes space,
+                                 const struct q_outbox_taken *taken, struct why *why);
+CHECKED enum status outbox_ended(struct store *store, struct ledger *ledger, struct bytes space,
+                                 const struct q_outbox_ended *ended, struct why *why);
+CHECKED enum status outbox_ask(struct store *store, struct ledger *ledger, struct bytes space, const struct q_outbox_ask *ask,
+                               struct why *why);
+
+/* `effect`: as it was looked at. When to look again is no history: if nothing else changes, the log does not say it. */
+CHECKED enum status outbox_stand(struct store *store, struct ledger *ledger, const struct row_effect *effect,
+                                 const struct q_outbox_stand *stand, bool *ret_changed, struct why *why);
+
+/* A person, or many at once: it is to be sent again, now, with as much time as it had; or it is done with. */
+CHECKED enum status outbox_again(struct store *store, struct ledger *ledger, const struct row_effect *effect, struct why *why);
+CHECKED enum status outbox_finish(struct store *store, struct ledger *ledger, const struct row_effect *effect, struct bytes note,
+                                  struct why *why);
+
+/* ---- stranded: open effects whose destination is not in the policy ---- */
+
+/* Calls `each` for every such destination, with how many wait there. */
+CHECKED enum status outbox_stranded(struct store *store, const struct policy *policy, struct arena *arena,
+                                    void (*each)(void *ctx, struct bytes destination, int64_t effects), void *ctx,
+                                    struct why *why);
+
+/* ---- the log is the truth: see rebuild.c ---- */
+
+/* What one of these statements does to a row. */
+void outbox_apply(struct row_outbox *row, const struct query *query, const void *params);
+
+/* Folds one decision about its intent into a row of the outbox, which is empty before the first. All of it is rebuilt but `due`. */
+CHECKED enum status outbox_fold(struct row_outbox *row, const struct row_decision *decision, struct arena *arena,
+                                struct why *why);
+
 /* As `forget` of the engine: the row and the request go when their intent goes. */
 CHECKED enum status outbox_forget(struct store *store, struct ledger *ledger, struct engine_command *command, struct why *why);
 
@@ -52,11 +86,20 @@ CHECKED enum status request_record(const struct effect_request *request, struct 
                                    struct why *why);
 CHECKED enum status request_read(struct bytes record, struct arena *arena, struct effect_request *ret_request, struct why *why);
 
-/* JSON, so that it is also the intent's result: {"status":200,"headers":[["name","value"]],"body":"text"}, or "body_base64" when it is no UTF-8.
- * `partial` says that the answer was cut off, too large, or never seen; `evidence` (JSON, may be absent) is then why it counts as done. */
-CHECKED enum status reply_record(const struct effect_reply *reply, bool partial, struct bytes evidence, struct arena *arena,
+/* What is kept beside an answer. */
+struct reply_notes {
+    bool partial;           /* it was cut off, too large, or never seen */
+    struct bytes evidence;  /* JSON, may be absent: why it counts as done then */
+    bool memo;              /* it answers a model call, with … */
+    int64_t input, output;  /* … so many tokens, -1 for not known, */
+    const uint32_t *pieces; /* and it came in pieces of these lengths; the rest is one more */
+    size_t piece_count;
+};
+
+/* JSON, so that it is also the intent's result: {"status":200,"headers":[["name","value"]],"body":"text"}, or "body_base64" when it is no UTF-8. */
+CHECKED enum status reply_record(const struct effect_reply *reply, const struct reply_notes *notes, struct arena *arena,
                                  struct bytes *ret_record, struct why *why);
-CHECKED enum status reply_read(struct bytes record, struct arena *arena, struct effect_reply *ret_reply, bool *ret_partial,
-                               struct why *why);
+CHECKED enum status reply_read(struct bytes record, struct arena *arena, struct effect_reply *ret_reply,
+                               struct reply_notes *ret_notes, struct why *why);
 
 #endif

@@ -30,31 +30,39 @@ CROSS JOIN LATERAL (
     AND (o.line IS NULL OR NOT EXISTS (SELECT 1 FROM outbox p WHERE p.destination = o.destination AND p.line = o.line AND p.step < 3 AND p.intent < o.intent))
   ORDER BY o.due LIMIT u.most) AS f
 
+-- Where something is to be sent or asked; found name by name in the index, so that a long outbox costs nothing.
+-- query outbox_places() -> destination t
+WITH RECURSIVE place(destination) AS (
+  SELECT min(o.destination) FROM outbox o WHERE o.step < 2
+  UNION ALL
+  SELECT (SELECT min(o.destination) FROM outbox o WHERE o.step < 2 AND o.destination > place.destination) FROM place WHERE place.destination IS NOT NULL)
+SELECT destination FROM place WHERE destination IS NOT NULL
+
+-- How many wait there for something else than their caller.
+-- query outbox_count(destination t) -> effects i
+SELECT count(*) FROM outbox WHERE destination = :destination AND step < 2 AND due < 9223372036854775807
+
+-- Those of one destination whose time is over and that nobody holds; without a deadline, those older than `patience`. What only its caller waits for has time.
+-- query outbox_overdue(destination t, now i, patience i, most i) -> effect
+SELECT o.intent, o.space, o.destination, o.step, o.attended, o.priority, o.due, o.deadline, o.quiet, o.tries, o.probes, o.line, o.owner, o.request, o.status,
+       o.note, o.created, i.workflow, i.key, i.state, i.fence, i.attempts, i.ambiguous, i.capability, i.window_us, i.first_sent, i.first_sent_run,
+       i.settled, i.result, i.error
+FROM outbox o JOIN intent i ON i.id = o.intent
+WHERE o.destination = :destination AND o.step < 2 AND i.state NOT IN (1, 2) AND (o.attended = 0 OR i.state <> 0 OR i.ambiguous <> 0)
+  AND CASE WHEN o.deadline <> 0 THEN o.deadline ELSE o.created + :patience END <= :now
+ORDER BY o.intent LIMIT :most
+
 -- Someone carries it out: it is looked at again when that must be over.
 -- query outbox_taken(intent i, due i, quiet i)
--- sqlite:
 UPDATE outbox SET due = :due, quiet = :quiet, tries = tries + 1 WHERE intent = :intent
--- postgres arrays:
-UPDATE outbox SET due = u.due, quiet = u.quiet, tries = tries + 1
-FROM unnest(:intent::bigint[], :due::bigint[], :quiet::bigint[]) AS u(intent, due, quiet) WHERE outbox.intent = u.intent
 
 -- What became of an attempt.
 -- query outbox_ended(intent i, step i, due i, quiet i, status i, note t)
--- sqlite:
 UPDATE outbox SET step = :step, due = :due, quiet = :quiet, status = :status, note = :note WHERE intent = :intent
--- postgres arrays:
-UPDATE outbox SET step = u.step, due = u.due, quiet = u.quiet, status = u.status, note = u.note
-FROM unnest(:intent::bigint[], :step::bigint[], :due::bigint[], :quiet::bigint[], :status::bigint[], :note::text[])
-  AS u(intent, step, due, quiet, status, note) WHERE outbox.intent = u.intent
 
 -- Where it stands on the ladder, when nothing was sent; unless somebody has changed the row since it was looked at.
 -- query outbox_stand(intent i, step i, due i, probes i, seen_due i)
--- sqlite:
 UPDATE outbox SET step = :step, due = :due, probes = :probes WHERE intent = :intent AND due = :seen_due
--- postgres arrays:
-UPDATE outbox SET step = u.step, due = u.due, probes = u.probes
-FROM unnest(:intent::bigint[], :step::bigint[], :due::bigint[], :probes::bigint[], :seen_due::bigint[]) AS u(intent, step, due, probes, seen_due)
-WHERE outbox.intent = u.intent AND outbox.due = u.seen_due
 
 -- Nobody can tell, and the destination has to be asked: from now on, and from the beginning.
 -- query outbox_ask(intent i, step i, due i)

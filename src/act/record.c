@@ -82,7 +82,57 @@ enum status request_read(struct bytes record, struct arena *arena, struct effect
 
 /* ---- replies ---- */
 
-enum status reply_record(const struct effect_reply *reply, bool partial, struct bytes evidence, struct arena *arena,
+static void write_tokens(struct json_out *out, const char *name, int64_t count)
+{
+    if (count < 0)
+        return;
+    json_name(out, name);
+    json_i64(out, count);
+}
+
+static void write_memo(struct json_out *out, const struct reply_notes *notes)
+{
+    json_name(out, "memo");
+    json_open(out, '{');
+    write_tokens(out, "input_tokens", notes->input);
+    write_tokens(out, "output_tokens", notes->output);
+    json_name(out, "pieces");
+    json_open(out, '[');
+    for (size_t i = 0; i < notes->piece_count; i++)
+        json_i64(out, notes->pieces[i]);
+    json_close(out, ']');
+    json_close(out, '}');
+}
+
+static int64_t read_tokens(const struct json *memo, struct bytes name)
+{
+    int64_t count;
+    const struct json *found = json_get(memo, name);
+    return found != NULL && json_to_i64(found, &count) && count >= 0 ? count : -1;
+}
+
+static enum status read_memo(const struct json *memo, struct arena *arena, struct reply_notes *notes, struct why *why)
+{
+    const struct json *list = json_get(memo, BYTES("pieces"));
+    uint32_t count = list != NULL && list->type == JSON_ARRAY ? list->count : 0;
+    uint32_t *pieces = arena_zalloc(arena, count + 1, sizeof *pieces);
+    if (pieces == NULL)
+        return why_set(why, FULL, "no memory for a record");
+    for (uint32_t i = 0; i < count; i++) {
+        int64_t len;
+        if (!json_to_i64(&list->items[i], &len) || len < 0 || len > UINT32_MAX)
+            return why_set(why, BROKEN, "the pieces of an answer are damaged");
+        pieces[i] = (uint32_t)len;
+    }
+    notes->memo = true;
+    notes->input = read_tokens(memo, BYTES("input_tokens"));
+    notes->output = read_tokens(memo, BYTES("output_tokens"));
+    notes->pieces = pieces;
+    notes->piece_count = count;
+    return OK;
+}
+
+enum status reply_record(const struct effect_reply *reply, const struct reply_notes *notes, struct arena *arena,
                          struct bytes *ret_record, struct why *why)
 {
     struct buf buf;
@@ -101,26 +151,30 @@ enum status reply_record(const struct effect_reply *reply, bool partial, struct 
         json_name(&out, "body_base64");
         json_text(&out, text);
     }
-    if (partial) {
+    if (notes->partial) {
         json_name(&out, "partial");
         json_bool(&out, true);
     }
-    if (evidence.at != NULL) {
+    if (notes->evidence.at != NULL) {
         json_name(&out, "evidence");
-        json_raw(&out, evidence);
+        json_raw(&out, notes->evidence);
     }
+    if (notes->memo)
+        write_memo(&out, notes);
     json_close(&out, '}');
     return finish(&buf, arena, ret_record, why);
 }
 
-enum status reply_read(struct bytes record, struct arena *arena, struct effect_reply *ret_reply, bool *ret_partial,
+enum status reply_read(struct bytes record, struct arena *arena, struct effect_reply *ret_reply, struct reply_notes *ret_notes,
                        struct why *why)
 {
     struct json json;
+    struct reply_notes notes = {.input = -1, .output = -1};
     int64_t status = 0;
     TRY(json_parse(record, &record_limits, arena, &json, why));
     const struct json *number = json_get(&json, BYTES("status")), *body = json_get(&json, BYTES("body")),
-                      *base64 = json_get(&json, BYTES("body_base64")), *partial = json_get(&json, BYTES("partial"));
+                      *base64 = json_get(&json, BYTES("body_base64")), *partial = json_get(&json, BYTES("partial")),
+                      *evidence = json_get(&json, BYTES("evidence")), *memo = json_get(&json, BYTES("memo"));
     if (number == NULL || !json_to_i64(number, &status) || status < 0 || status > 999)
         return why_set(why, INVALID, "the result is no answer of a destination");
     struct effect_reply reply = {.status = (int)status, .body = BYTES("")};
@@ -131,7 +185,11 @@ enum status reply_read(struct bytes record, struct arena *arena, struct effect_r
         reply.body = base64_decode(base64->text, arena);
     if (reply.body.at == NULL)
         return why_set(why, BROKEN, "the record of an answer is damaged");
+    if (memo != NULL)
+        TRY(read_memo(memo, arena, &notes, why));
+    notes.partial = partial != NULL && partial->type == JSON_TRUE;
+    notes.evidence = evidence != NULL ? evidence->raw : BYTES_NONE;
     *ret_reply = reply;
-    *ret_partial = partial != NULL && partial->type == JSON_TRUE;
+    *ret_notes = notes;
     return OK;
 }

@@ -35,17 +35,36 @@ TEST(a_reply_reads_back_byte_for_byte_and_is_json)
         bool partial = i % 2 == 0;
         struct effect_reply back, reply = {201, some_headers, 2, bodies[i]};
         arena_init(&arena, 1 << 20);
-        CHECK_INT(reply_record(&reply, partial, partial ? BYTES("{\"probe\":\"found\"}") : BYTES_NONE, &arena, &record, &why),
-                  OK);
+        struct reply_notes was, notes = {.partial = partial, .evidence = partial ? BYTES("{\"probe\":\"found\"}") : BYTES_NONE};
+        CHECK_INT(reply_record(&reply, &notes, &arena, &record, &why), OK);
         CHECK_INT(json_parse(record, NULL, &arena, &json, &why), OK);
-        bool was_partial = !partial;
-        CHECK_INT(reply_read(record, &arena, &back, &was_partial, &why), OK);
+        CHECK_INT(reply_read(record, &arena, &back, &was, &why), OK);
         CHECK_INT(back.status, 201);
-        CHECK_INT(was_partial, partial);
+        CHECK_INT(was.partial, partial);
+        CHECK(bytes_eq(was.evidence, notes.evidence) && !was.memo);
         CHECK(bytes_eq(back.body, reply.body));
         CHECK_INT(back.header_count, 2);
         arena_release(&arena);
     }
+}
+
+TEST(the_pieces_and_the_tokens_of_a_model_call_read_back)
+{
+    static const uint32_t pieces[] = {3, 1, 70000};
+    struct arena arena;
+    struct why why;
+    struct bytes record;
+    struct effect_reply back, reply = {200, some_headers, 2, BYTES("abcdef")};
+    struct reply_notes was, notes = {.memo = true, .input = 12, .output = -1, .pieces = pieces, .piece_count = 3};
+    arena_init(&arena, 1 << 20);
+    CHECK_INT(reply_record(&reply, &notes, &arena, &record, &why), OK);
+    CHECK_INT(reply_read(record, &arena, &back, &was, &why), OK);
+    CHECK(was.memo && !was.partial);
+    CHECK_INT(was.input, 12);
+    CHECK_INT(was.output, -1);
+    CHECK_INT(was.piece_count, 3);
+    CHECK(memcmp(was.pieces, pieces, sizeof pieces) == 0);
+    arena_release(&arena);
 }
 
 TEST(what_is_no_reply_is_not_read_as_one)
@@ -57,14 +76,15 @@ TEST(what_is_no_reply_is_not_read_as_one)
                                       "{\"status\":\"200\",\"headers\":[]}",
                                       "{\"status\":200,\"headers\":[[\"a\"]],\"body\":\"\"}",
                                       "{\"status\":200,\"headers\":[],\"body_base64\":\"%\"}",
+                                      "{\"status\":200,\"headers\":[],\"body\":\"\",\"memo\":{\"pieces\":[-1]}}",
                                       "{\"exit\":0}"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct arena arena;
         struct effect_reply reply;
         struct why why;
-        bool partial;
+        struct reply_notes notes;
         arena_init(&arena, 1 << 20);
-        CHECK(reply_read(bytes_of(bad[i]), &arena, &reply, &partial, &why) != OK);
+        CHECK(reply_read(bytes_of(bad[i]), &arena, &reply, &notes, &why) != OK);
         arena_release(&arena);
     }
 }

@@ -22,10 +22,14 @@ struct transport_call {
     const struct destination *destination;
     const struct effect_request *request;
     struct bytes space;      /* whose secrets are used */
+    int64_t effect;          /* what it is called where a call is signed; 0 for a call that is no effect */
     struct arena *arena;     /* for the answer's head, and for what is made to send it */
     int64_t timeout_us;      /* for all of it */
     int64_t begin_before_us; /* boot clock: not sent when this has passed; 0 for no limit */
     bool repeatable;
+    bool passing; /* the body goes to `on_body` only, and is not gathered: it may be a stream without an end */
+    /* Asked now and then: true breaks it off. May be NULL. */
+    bool (*unwanted)(struct transport_call *call);
     /* Called as the answer comes in; may be NULL. The head once, with status and headers; then the body in pieces. */
     void (*on_head)(struct transport_call *call);
     void (*on_body)(struct transport_call *call, struct bytes piece);

@@ -3,9 +3,11 @@
 #include <stdlib.h>
 
 #include "act/transport_own.h"
+#include "base/id.h"
 #include "base/log.h"
 #include "base/version.h"
 #include "base/when.h"
+#include "destination/header.h"
 
 #define CONNECT_TIMEOUT_MAX_US (10 * WHEN_SECOND)
 #define CONNECTIONS_KEPT 512L
@@ -54,20 +56,10 @@ static void refuse(struct transport_call *call)
 
 /* ---- what comes in ---- */
 
-static bool is_hop_by_hop(struct bytes name)
-{
-    static const char *const names[] = {"connection", "keep-alive",        "proxy-connection", "te",
-                                        "trailer",    "transfer-encoding", "upgrade",          "content-length"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (bytes_eq_nocase(name, bytes_of(names[i])))
-            return true;
-    return false;
-}
-
 static void take_header(struct flight *flight, struct bytes line)
 {
     struct bytes value = line, name = bytes_cut(&value, ':');
-    if (name.len == 0 || name.len == line.len || is_hop_by_hop(name) || flight->header_count == FLIGHT_HEADERS_MAX)
+    if (name.len == 0 || name.len == line.len || header_is_framing(name) || flight->header_count == FLIGHT_HEADERS_MAX)
         return;
     struct pair pair = {arena_dup(flight->call->arena, name), arena_dup(flight->call->arena, bytes_trim(value))};
     if (pair.name.at != NULL && pair.value.at != NULL)
@@ -100,7 +92,8 @@ static size_t on_body(char *at, size_t size, size_t count, void *user)
     struct flight *flight = user;
     struct transport_call *call = flight->call;
     struct bytes piece = {at, size * count};
-    buf_add(&call->body, piece);
+    if (!call->passing)
+        buf_add(&call->body, piece);
     if (call->body.failed) {
         flight->too_large = true;
         return 0;
@@ -121,6 +114,13 @@ static bool may_begin(void *user)
     return !flight->too_late;
 }
 
+static int on_progress(void *user, curl_off_t down_all, curl_off_t down, curl_off_t up_all, curl_off_t up)
+{
+    struct flight *flight = user;
+    (void)down_all, (void)down, (void)up_all, (void)up;
+    return flight->call->unwanted(flight->call) ? 1 : 0;
+}
+
 static bool add_header(struct flight *flight, const char *text)
 {
     struct curl_slist *list = curl_slist_append(flight->header_list, text);
@@ -139,10 +139,10 @@ static bool add_pair(struct flight *flight, const struct pair *pair)
     return text.at != NULL && add_header(flight, text.at);
 }
 
-static bool has_header(const struct effect_request *request, const char *name)
+static bool is_among(const struct pair *pairs, size_t count, struct bytes name)
 {
-    for (size_t i = 0; i < request->header_count; i++)
-        if (bytes_eq_nocase(request->headers[i].name, bytes_of(name)))
+    for (size_t i = 0; i < count; i++)
+        if (bytes_eq_nocase(pairs[i].name, name))
             return true;
     return false;
 }
@@ -154,15 +154,16 @@ static bool add_headers(struct flight *flight, const struct pair *auth, size_t a
     const struct effect_request *request = flight->call->request;
     bool ok = true;
     for (size_t i = 0; i < request->header_count; i++)
-        ok = ok && add_pair(flight, &request->headers[i]);
+        if (!is_among(auth, auth_count, request->headers[i].name))
+            ok = ok && add_pair(flight, &request->headers[i]);
     for (size_t i = 0; i < auth_count; i++)
         ok = ok && add_pair(flight, &auth[i]);
     for (size_t i = 0; i < sizeof unwanted / sizeof *unwanted; i++) {
         struct bytes text = arena_printf(flight->call->arena, "%s:", unwanted[i]);
-        if (!has_header(request, unwanted[i]))
+        if (header_find(request->headers, request->header_count, bytes_of(unwanted[i])).at == NULL)
             ok = ok && text.at != NULL && add_header(flight, text.at);
     }
-    if (!has_header(request, "User-Agent"))
+    if (header_find(request->headers, request->header_count, BYTES("User-Agent")).at == NULL)
         ok = ok && add_header(flight, "User-Agent: semel/" SEMEL_VERSION);
     return ok;
 }
@@ -201,6 +202,11 @@ enum status flight_set_common(struct flight *flight, struct bytes url, struct wh
     curl_easy_setopt(flight->easy, CURLOPT_PRIVATE, flight);
     curl_easy_setopt(flight->easy, CURLOPT_ERRORBUFFER, flight->error);
     curl_easy_setopt(flight->easy, CURLOPT_TIMEOUT_MS, (long)(call->timeout_us / WHEN_MS));
+    if (call->unwanted != NULL) {
+        curl_easy_setopt(flight->easy, CURLOPT_NOPROGRESS, 0L);
+        curl_easy_setopt(flight->easy, CURLOPT_XFERINFOFUNCTION, on_progress);
+        curl_easy_setopt(flight->easy, CURLOPT_XFERINFODATA, flight);
+    }
     /* A kept connection may turn out to be dead, and then nobody knows whether the request arrived: only where that is harmless. */
     curl_easy_setopt(flight->easy, CURLOPT_FRESH_CONNECT, call->repeatable ? 0L : 1L);
     curl_easy_setopt(flight->easy, CURLOPT_FORBID_REUSE, call->repeatable ? 0L : 1L);
@@ -214,7 +220,9 @@ static enum status set_http(struct flight *flight, struct bytes secret, struct w
     struct pair auth[DESTINATION_AUTH_HEADERS_MAX];
     size_t auth_count = 0;
     struct bytes url, method = arena_dup(arena, request->method);
-    TRY(destination_authorize(flight->call->destination, secret, arena, auth, &auth_count, why));
+    struct env *env = flight->transport->env;
+    struct signing signing = {request, id_text("eff", flight->call->effect, arena), env->wall_us(env)};
+    TRY(destination_authorize(flight->call->destination, secret, &signing, arena, auth, &auth_count, why));
     TRY(destination_url(flight->call->destination, secret, request->path, arena, &url, why));
     TRY(flight_set_common(flight, url, why));
     if (method.at == NULL || !add_headers(flight, auth, auth_count))

@@ -43,6 +43,12 @@ void api_take_policy(struct api *api, struct policy *policy, int64_t version)
     api->policy_version = version;
 }
 
+static void add_stranded(void *ctx, struct bytes destination, int64_t effects)
+{
+    (void)destination;
+    *(int64_t *)ctx += effects;
+}
+
 enum status policy_write(struct store *store, struct ledger *ledger, struct engine_command *command, struct why *why)
 {
     struct policy_order *order = command->user;
@@ -50,6 +56,9 @@ enum status policy_write(struct store *store, struct ledger *ledger, struct engi
     enum status status = policy_load(store, ledger->arena, &latest, why);
     if (status != OK && status != NOTHING)
         return status;
+    order->stranded = 0;
+    if (order->policy != NULL)
+        TRY(outbox_stranded(store, order->policy, ledger->arena, add_stranded, &order->stranded, why));
     order->version = latest.version;
     order->changed = status == NOTHING || !bytes_eq(latest.hash, hash_bytes(&order->hash));
     if (!order->changed)
@@ -151,6 +160,8 @@ static void finish_policy_put(struct call *call)
     write_hash(&out, "hash", hash_bytes(&state->order.hash));
     json_name(&out, "changed");
     json_bool(&out, state->order.changed);
+    json_name(&out, "stranded");
+    json_i64(&out, state->order.stranded);
     json_close(&out, '}');
     call_reply(call, 200);
 }
@@ -167,27 +178,33 @@ static void policy_put_done(struct engine_command *command)
     http_server_post(state->call->api->server, policy_put_on_loop, state->call);
 }
 
+bool policy_body(struct call *call, struct policy **ret_policy)
+{
+    struct yaml_problems *problems = arena_zalloc(call->request->arena, 1, sizeof *problems);
+    ASSERT(problems != NULL);
+    enum status status = policy_parse(call->request->body, ret_policy, problems);
+    if (status == OK)
+        return true;
+    if (problems->count == 0) {
+        problem_storage(call, RETRY, &(struct why){"there is no memory for the policy"});
+        return false;
+    }
+    call->state = problems;
+    problem_with(call, "policy_invalid", write_problems, "There %s %zu problem%s; the first is in line %zu: %s",
+                 problems->count == 1 ? "is" : "are", problems->count, problems->count == 1 ? "" : "s", problems->at[0].line,
+                 problems->at[0].text);
+    return false;
+}
+
 void policy_put(struct call *call)
 {
-    if (!admin_keeps_house(call))
-        return;
     struct policy_put_state *state = arena_zalloc(call->request->arena, 1, sizeof *state);
-    struct yaml_problems *problems = arena_zalloc(call->request->arena, 1, sizeof *problems);
-    ASSERT(state != NULL && problems != NULL);
-    enum status status = policy_parse(call->request->body, &state->policy, problems);
-    if (status != OK && problems->count == 0) {
-        problem_storage(call, RETRY, &(struct why){"there is no memory for the policy"});
+    ASSERT(state != NULL);
+    if (!admin_keeps_house(call) || !policy_body(call, &state->policy))
         return;
-    }
-    if (status != OK) {
-        call->state = problems;
-        problem_with(call, "policy_invalid", write_problems, "There %s %zu problem%s; the first is in line %zu: %s",
-                     problems->count == 1 ? "is" : "are", problems->count, problems->count == 1 ? "" : "s", problems->at[0].line,
-                     problems->at[0].text);
-        return;
-    }
     state->call = call;
-    state->order = (struct policy_order){.text = call->request->body, .actor = call->actor, .hash = state->policy->hash};
+    state->order = (struct policy_order){
+        .text = call->request->body, .actor = call->actor, .hash = state->policy->hash, .policy = state->policy};
     call->state = state;
     call->command = (struct engine_command){
         .write = policy_write, .user = &state->order, .arena = call->request->arena, .done = policy_put_done};
@@ -289,6 +306,8 @@ struct tokens_state {
     struct call *call;
     struct token_order order;
     struct bytes revoke;
+    struct bytes agent; /* to be stopped or started */
+    bool stop;
     struct access *access;
     bool created;
 };
@@ -337,6 +356,18 @@ static void answer_revoked(struct call *call, struct bytes id)
     call_reply(call, 200);
 }
 
+static void answer_agent(struct call *call, struct bytes agent, bool stopped)
+{
+    struct json_out out = json_out_to(&call->out);
+    json_open(&out, '{');
+    json_name(&out, "agent");
+    json_text(&out, agent);
+    json_name(&out, "stopped");
+    json_bool(&out, stopped);
+    json_close(&out, '}');
+    call_reply(call, 200);
+}
+
 /* The change holds for this node's next request; other nodes look every second. */
 static void reload_done(struct call *call)
 {
@@ -349,6 +380,8 @@ static void reload_done(struct call *call)
     call->api->access = state->access;
     if (state->created)
         answer_created(call, &state->order);
+    else if (state->agent.at != NULL)
+        answer_agent(call, state->agent, state->stop);
     else
         answer_revoked(call, state->revoke);
 }
@@ -511,6 +544,56 @@ void tokens_revoke(struct call *call)
     submit_tokens(call, state, revoke_write);
 }
 
+/* ---- agents: the kill switch ---- */
+
+static enum status agent_write(struct store *store, struct ledger *ledger, struct engine_command *command, struct why *why)
+{
+    struct token_order *order = command->user;
+    struct tokens_state *state = (struct tokens_state *)((char *)order - offsetof(struct tokens_state, order));
+    struct q_token_stop stop = {TOKEN_STOPPED, state->agent, order->space};
+    struct q_token_start start = {~(int64_t)TOKEN_STOPPED, state->agent, order->space};
+    struct buf detail;
+    int64_t changed = 0;
+    TRY(state->stop ? store_run(store, &TOKEN_STOP, &stop, 1, NULL, NULL, &changed, why)
+                    : store_run(store, &TOKEN_START, &start, 1, NULL, NULL, &changed, why));
+    if (changed == 0)
+        return NOTHING;
+    buf_init(&detail, 4096);
+    struct json_out out = json_out_to(&detail);
+    json_open(&out, '{');
+    json_name(&out, "agent");
+    json_text(&out, state->agent);
+    json_close(&out, '}');
+    struct bytes text = arena_dup(ledger->arena, buf_bytes(&detail));
+    buf_release(&detail);
+    return admin_record(ledger, order->space, order->actor, state->stop ? "agent_stop" : "agent_start", text);
+}
+
+static void switch_agent(struct call *call, bool stop)
+{
+    struct tokens_state *state = arena_zalloc(call->request->arena, 1, sizeof *state);
+    ASSERT(state != NULL);
+    if (call->params[0].len > 128) {
+        problem(call, "not_found", "There is no such token, or it is revoked already.");
+        return;
+    }
+    state->agent = call->params[0];
+    state->stop = stop;
+    state->order.space = call->space;
+    state->order.actor = call->actor;
+    submit_tokens(call, state, agent_write);
+}
+
+void agents_stop(struct call *call)
+{
+    switch_agent(call, true);
+}
+
+void agents_start(struct call *call)
+{
+    switch_agent(call, false);
+}
+
 static void write_token(struct json_out *out, const struct row_token *token)
 {
     json_open(out, '{');
@@ -521,6 +604,8 @@ static void write_token(struct json_out *out, const struct row_token *token)
     json_name(out, "space");
     json_text(out, token->space);
     write_scopes(out, token->scopes);
+    json_name(out, "stopped");
+    json_bool(out, (token->scopes & TOKEN_STOPPED) != 0);
     json_name(out, "created_at");
     json_time(out, token->created);
     json_name(out, "expires_at");

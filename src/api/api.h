@@ -22,6 +22,12 @@
 #define API_LIST_DEFAULT 50
 
 struct call;
+struct gateway;
+struct smtp_server;
+struct llm;
+struct llm_figures;
+struct row_run;
+struct tally;
 
 /* What the face needs to know; owned by the loop thread. */
 struct api {
@@ -29,17 +35,21 @@ struct api {
     struct act *act;
     struct flow *flow;
     struct http_server *server;
+    struct smtp_server *mail[2]; /* LMTP, SMTP; NULL where mail is not taken */
     struct policy *policy;
     int64_t policy_version;
     struct access *access;
     struct secrets *secrets;
-    bool open;           /* no tokens asked for: loopback only */
-    const char *storage; /* "sqlite", "postgres" */
+    struct gateway *gateway; /* of MCP servers; made by the first call to one. See agent/gateway.h */
+    bool open;               /* no tokens asked for: loopback only */
+    const char *storage;     /* "sqlite", "postgres" */
     int64_t started_us;
     atomic_bool stopping;
+    bool backtesting;            /* one at a time */
     bool refreshing;             /* a look for newer policy, tokens and secrets is under way */
     _Atomic uint64_t replies[6]; /* by hundreds of the status */
-    _Atomic uint64_t refused_deliveries;
+    struct llm *llm;             /* model calls: see llm.h */
+    struct tally *tally;         /* what they came to and is not yet written; NULL for nothing */
 };
 
 struct route {
@@ -48,6 +58,9 @@ struct route {
     int scope;        /* 0: open to everyone */
     void (*handle)(struct call *call);
 };
+
+/* Beside a route's scope: also for an agent that was stopped. It says what became of what was begun, or answers that itself. */
+#define ROUTE_FINISHES 256
 
 extern const struct route api_routes[];
 extern const size_t api_route_count;
@@ -59,6 +72,7 @@ struct call {
     struct bytes params[API_PARAMS_MAX]; /* what stood for {…} in the path, decoded */
     struct bytes space, actor;
     int scopes;
+    bool stopped; /* an operator stopped the agent that asks */
     char request_id[32];
     struct buf out; /* the body under construction */
     struct http_header headers[12];
@@ -71,6 +85,7 @@ struct call {
 
 /* The server's callbacks. */
 void api_handle(struct http_request *request, void *api);
+size_t api_body_size(const struct http_head *head, void *api); /* more than usual at /in/… and /llm/… */
 void api_refuse(int status, const char *why, struct buf *out, void *api);
 
 /* The rules from now on, for this face, the engine and the delivery. Takes the policy over. */
@@ -78,6 +93,16 @@ void api_take_policy(struct api *api, struct policy *policy, int64_t version);
 
 /* Reads policy, tokens and secrets anew when they may have changed elsewhere; called every second. */
 void api_refresh(void *api);
+
+/* Model calls: what they need beside the rest of the face, and their work of every second. */
+CHECKED enum status llm_open(struct llm **ret_llm, struct why *why);
+void llm_close(struct llm *llm);
+void llm_tick(void *api);
+void llm_each(const struct llm *llm, void (*each)(void *ctx, const struct llm_figures *figures), void *ctx);
+
+/* Counts a model call of a run; what was counted is written soon, or now. */
+void runs_count(struct api *api, const struct row_run *row);
+void runs_flush(struct api *api);
 
 /* ---- for handlers: call.c ---- */
 
@@ -110,6 +135,18 @@ bool call_param_id(struct call *call, size_t param, const char *prefix, int64_t 
 
 /* A member that is an id, such as "intent":"int_…"; null for 0. */
 void call_write_id(struct json_out *out, const char *name, const char *prefix, int64_t id);
+void call_write_effect(struct json_out *out, const struct ledger_answer *answer); /* effect, intent, state */
+
+/* On the reader: the member `result` with these stored bytes, null when there are none. */
+CHECKED enum status call_write_result(struct call *call, struct store *store, int64_t body, struct json_out *out,
+                                      struct why *why);
+
+/* On the reader: a list begins; … and ends with where the next page is, `next` 0 when this is the last. */
+void call_open_list(struct json_out *out);
+void call_close_list(struct json_out *out, const char *prefix, int64_t next, int64_t limit);
+
+/* Answers with what was read; NOTHING becomes not_found with this sentence. */
+void call_reply_read(struct call *call, const char *nothing);
 
 /* ---- problem.c: RFC 9457 ---- */
 
@@ -154,6 +191,8 @@ int64_t claims_preferred_wait_ms(struct call *call);
 void claims_answer(struct call *call);
 
 /* ---- handlers ---- */
+void agents_start(struct call *call);
+void agents_stop(struct call *call);
 void claims_create(struct call *call);
 void claims_sent(struct call *call);
 void claims_confirm(struct call *call);
@@ -168,23 +207,39 @@ void effects_retry(struct call *call);
 void effects_resolve(struct call *call);
 void effects_cancel_many(struct call *call);
 void effects_retry_many(struct call *call);
+void events_list(struct call *call);
+void events_show(struct call *call);
+void events_release(struct call *call);
+void events_suppress(struct call *call);
+void events_replay(struct call *call);
+void events_replay_many(struct call *call);
 void exceptions_list(struct call *call);
 void exceptions_show(struct call *call);
 void exceptions_assign(struct call *call);
 void exceptions_resolve(struct call *call);
 void forward_call(struct call *call);
 void in_receive(struct call *call);
+void llm_forward(struct call *call);
+void runs_list(struct call *call);
+void runs_show(struct call *call);
 void intents_list(struct call *call);
+void mcp_gateway(struct call *call);                                  /* agent/gateway.c */
+void gateway_metrics(const struct gateway *gateway, struct buf *out); /* agent/gateway.c; nothing for NULL */
 void intents_show(struct call *call);
 void decisions_list(struct call *call);
 void policy_show(struct call *call);
 void policy_put(struct call *call);
+void policy_backtest(struct call *call);
 void secrets_list(struct call *call);
 void secrets_put(struct call *call);
 void secrets_remove(struct call *call);
 void secrets_rewrap(struct call *call);
 void threads_list(struct call *call);
 void threads_show(struct call *call);
+void sources_list(struct call *call);
+void sources_mute(struct call *call);
+void sources_unmute(struct call *call);
+void sources_limit(struct call *call);
 void tokens_list(struct call *call);
 void tokens_create(struct call *call);
 void tokens_revoke(struct call *call);
@@ -194,6 +249,8 @@ void metrics_show(struct call *call);
 void openapi_show(struct call *call);
 void root_show(struct call *call);
 void quarantine_lift_post(struct call *call);
+void workflows_lint(struct call *call);
+void workflows_list(struct call *call);
 
 /* An audit row that is not about an intent. `detail` is JSON or absent. */
 enum status admin_record(struct ledger *ledger, struct bytes space, struct bytes actor, const char *kind, struct bytes detail);
@@ -212,12 +269,17 @@ struct token_order {
 };
 enum status token_write(struct store *store, struct ledger *ledger, struct engine_command *command, struct why *why);
 
+/* The policy that the request's body is; false when the problem was sent. */
+bool policy_body(struct call *call, struct policy **ret_policy);
+
 /* Writes a policy version when it differs from the latest; `changed` says so. Shared with the start. */
 struct policy_order {
     struct bytes text, actor;
     struct hash hash;
+    const struct policy *policy; /* the same, to count what it leaves stranded; may be NULL */
     int64_t version;
     bool changed;
+    int64_t stranded; /* effects that wait for a destination which it lacks */
 };
 enum status policy_write(struct store *store, struct ledger *ledger, struct engine_command *command, struct why *why);
 

@@ -5,6 +5,7 @@
 #include "base/percent.h"
 
 #define OUT_SIZE_MAX (64u << 20)
+#define LLM_BODY_SIZE_MAX ((size_t)16 << 20) /* pictures are sent to models */
 
 /* ---- answering ---- */
 
@@ -202,6 +203,62 @@ void call_write_id(struct json_out *out, const char *name, const char *prefix, i
         json_text(out, (struct bytes){text, id_format(prefix, id, text)});
 }
 
+void call_write_effect(struct json_out *out, const struct ledger_answer *answer)
+{
+    call_write_id(out, "effect", "eff", answer->intent);
+    call_write_id(out, "intent", "int", answer->intent);
+    json_name(out, "state");
+    json_cstr(out, intent_state_names[answer->state]);
+}
+
+static enum status write_body(void *ctx, const void *row, struct why *why)
+{
+    (void)why;
+    json_raw(ctx, ((const struct r_body_get *)row)->bytes);
+    return OK;
+}
+
+enum status call_write_result(struct call *call, struct store *store, int64_t body, struct json_out *out, struct why *why)
+{
+    struct q_body_get get = {body};
+    json_name(out, "result");
+    size_t before = call->out.len;
+    if (body != 0)
+        TRY(store_run(store, &BODY_GET, &get, 1, write_body, out, NULL, why));
+    if (call->out.len == before)
+        json_null(out);
+    return OK;
+}
+
+void call_open_list(struct json_out *out)
+{
+    json_open(out, '{');
+    json_name(out, "data");
+    json_open(out, '[');
+}
+
+void call_close_list(struct json_out *out, const char *prefix, int64_t next, int64_t limit)
+{
+    json_close(out, ']');
+    json_name(out, "page");
+    json_open(out, '{');
+    call_write_id(out, "next", prefix, next);
+    json_name(out, "limit");
+    json_i64(out, limit);
+    json_close(out, '}');
+    json_close(out, '}');
+}
+
+void call_reply_read(struct call *call, const char *nothing)
+{
+    if (call->read.status == NOTHING)
+        problem(call, "not_found", "%s", nothing);
+    else if (call->read.status != OK)
+        problem_storage(call, call->read.status, &call->read.why);
+    else
+        call_reply(call, 200);
+}
+
 /* ---- finding the route ---- */
 
 static bool match(struct call *call, const char *pattern, struct bytes path)
@@ -284,26 +341,39 @@ static bool authorize_open(struct call *call)
     return true;
 }
 
+/* The text of the token; BYTES_NONE for none. On the way to a destination, Authorization may be meant for that one. */
+static struct bytes token_text(const struct http_head *head)
+{
+    struct bytes header = http_header(head, "authorization"), own = http_header(head, "semel-token"),
+                 key = http_header(head, "x-api-key");
+    if (own.at != NULL)
+        return own;
+    if (header.len > 7 && bytes_eq_nocase((struct bytes){header.at, 7}, BYTES("Bearer ")))
+        return bytes_trim(bytes_from(header, 7));
+    return bytes_starts(key, BYTES("sml_")) ? key : BYTES_NONE; /* where a client knows no other place */
+}
+
+/* NULL when it is none that is known. */
+static const struct row_token *find_token(const struct api *api, struct bytes text)
+{
+    struct env *env = engine_env(api->engine);
+    return text.at != NULL ? access_check(api->access, engine_pepper(api->engine), text, env->wall_us(env)) : NULL;
+}
+
 static bool authorize_token(struct call *call)
 {
-    /* On the way to a destination, Authorization may be meant for that one. */
-    struct bytes header = http_header(&call->request->head, "authorization"),
-                 own = http_header(&call->request->head, "semel-token");
-    bool bearer = own.at != NULL || (header.len > 7 && bytes_eq_nocase((struct bytes){header.at, 7}, BYTES("Bearer ")));
-    const struct row_token *token = NULL;
-    if (bearer)
-        token = access_check(call->api->access, engine_pepper(call->api->engine),
-                             own.at != NULL ? own : bytes_trim(bytes_from(header, 7)),
-                             engine_env(call->api->engine)->wall_us(engine_env(call->api->engine)));
+    struct bytes text = token_text(&call->request->head);
+    const struct row_token *token = find_token(call->api, text);
     if (token == NULL) {
         problem(call, "unauthorized",
-                bearer ? "The token is not known here, has expired or was revoked." : "This needs a token.");
+                text.at != NULL ? "The token is not known here, has expired or was revoked." : "This needs a token.");
         return false;
     }
     /* The snapshot may be replaced while the engine works for this call. */
     call->space = arena_dup(call->request->arena, token->space);
     call->actor = arena_printf(call->request->arena, "token:%.*s", BYTES_ARG(token->name));
-    call->scopes = (token->scopes & SCOPE_ADMIN) != 0 ? SCOPE_ALL : (int)token->scopes;
+    call->scopes = (token->scopes & SCOPE_ADMIN) != 0 ? SCOPE_ALL : (int)(token->scopes & SCOPE_ALL);
+    call->stopped = (token->scopes & TOKEN_STOPPED) != 0;
     if (call->space.at != NULL && call->actor.at != NULL)
         return true;
     problem(call, "too_large", "The request needs too much memory.");
@@ -312,18 +382,35 @@ static bool authorize_token(struct call *call)
 
 static bool authorize(struct call *call)
 {
-    if (call->route->scope == 0)
+    int scope = call->route->scope & ~ROUTE_FINISHES;
+    if (scope == 0)
         return true;
     if (!(call->api->open ? authorize_open(call) : authorize_token(call)))
         return false;
-    if ((call->scopes & call->route->scope) == call->route->scope)
+    if (call->stopped && scope == SCOPE_CLAIM && (call->route->scope & ROUTE_FINISHES) == 0) {
+        problem(call, "agent_stopped", "An operator stopped this agent. What it has begun it may finish; it begins nothing new.");
+        return false;
+    }
+    if ((call->scopes & scope) == scope)
         return true;
-    const char *missing = scope_names[__builtin_ctz((unsigned)call->route->scope)];
+    const char *missing = scope_names[__builtin_ctz((unsigned)scope)];
     problem(call, "forbidden", "This needs a token with the scope \"%s\".", missing);
     return false;
 }
 
 /* ---- the door ---- */
+
+size_t api_body_size(const struct http_head *head, void *user)
+{
+    const struct api *api = user;
+    struct bytes in = BYTES("/in/");
+    if (bytes_starts(head->path, in)) {
+        const struct source *source = policy_source(api->policy, bytes_from(head->path, in.len));
+        return source != NULL ? (size_t)source->body_max : 0;
+    }
+    bool known = api->open || find_token(api, token_text(head)) != NULL;
+    return known && bytes_starts(head->path, BYTES("/llm/")) ? LLM_BODY_SIZE_MAX : 0;
+}
 
 static void refuse_route(struct call *call, struct buf *allow)
 {

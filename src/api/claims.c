@@ -345,6 +345,11 @@ static void answer_done(struct call *call)
     json_i64(&out, answer->fence);
     json_name(&out, "lease_until");
     json_time(&out, answer->lease_until_us);
+    json_name(&out, "lease_ms");
+    if (answer->lease_left_us > 0)
+        json_i64(&out, answer->lease_left_us / WHEN_MS);
+    else
+        json_null(&out);
     json_name(&out, "settled_at");
     json_time(&out, answer->settled_us);
     write_shadow(answer, &out);

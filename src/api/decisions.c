@@ -55,9 +55,7 @@ static enum status read_decisions(struct store *store, struct engine_read *read,
     struct call *call = read->user;
     struct decisions_state *state = call->state;
     struct json_out *out = &state->out;
-    json_open(out, '{');
-    json_name(out, "data");
-    json_open(out, '[');
+    call_open_list(out);
     if (state->intent != 0) {
         struct q_decision_list_intent query = {call->space, state->intent, state->after, state->limit + 1};
         TRY(store_run(store, &DECISION_LIST_INTENT, &query, 1, write_decision, state, NULL, why));
@@ -65,14 +63,7 @@ static enum status read_decisions(struct store *store, struct engine_read *read,
         struct q_decision_list query = {call->space, state->after > 0 ? state->after : INT64_MAX, state->limit + 1};
         TRY(store_run(store, &DECISION_LIST, &query, 1, write_decision, state, NULL, why));
     }
-    json_close(out, ']');
-    json_name(out, "page");
-    json_open(out, '{');
-    call_write_id(out, "next", "dec", state->count > state->limit ? state->last_id : 0);
-    json_name(out, "limit");
-    json_i64(out, state->limit);
-    json_close(out, '}');
-    json_close(out, '}');
+    call_close_list(out, "dec", state->count > state->limit ? state->last_id : 0, state->limit);
     return OK;
 }
 

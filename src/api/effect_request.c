@@ -2,6 +2,7 @@
 
 #include "base/base64.h"
 #include "base/when.h"
+#include "destination/header.h"
 
 #define MAIL_RECIPIENTS_MAX 1000
 #define MAIL_LINE_MAX 900
@@ -36,17 +37,6 @@ static bool is_header_value(struct bytes value)
     return true;
 }
 
-/* What semel says itself: the connection's own, and what the destination's settings say. */
-static bool is_reserved(struct bytes name)
-{
-    static const char *const names[] = {"host", "content-length", "transfer-encoding", "connection", "expect",
-                                        "te",   "upgrade",        "keep-alive"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (bytes_eq_nocase(name, bytes_of(names[i])))
-            return true;
-    return false;
-}
-
 static bool take_headers(struct call *call, const struct json *json, const struct destination *destination,
                          struct effect_request *request)
 {
@@ -65,7 +55,7 @@ static bool take_headers(struct call *call, const struct json *json, const struc
                           "The headers of a command are its environment: they begin with SEMEL_.");
             return false;
         }
-        if (!good || is_reserved(member->name) || !add_pair(request, member->name, member->value.text)) {
+        if (!good || header_is_request_framing(member->name) || !add_pair(request, member->name, member->value.text)) {
             problem_field(call, BYTES("request.headers"),
                           "\"%.*s\" cannot be a header here: names are tokens, values are one line of text, at most %d, and "
                           "framing is semel's own.",
@@ -76,17 +66,9 @@ static bool take_headers(struct call *call, const struct json *json, const struc
     return true;
 }
 
-static bool has_header(const struct effect_request *request, const char *name)
-{
-    for (size_t i = 0; i < request->header_count; i++)
-        if (bytes_eq_nocase(request->headers[i].name, bytes_of(name)))
-            return true;
-    return false;
-}
-
 static void set_type(struct effect_request *request, const char *type)
 {
-    if (!has_header(request, "content-type"))
+    if (header_find(request->headers, request->header_count, BYTES("content-type")).at == NULL)
         add_pair(request, BYTES("Content-Type"), bytes_of(type));
 }
 

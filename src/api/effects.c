@@ -68,10 +68,7 @@ static void answer_effect(struct call *call, int status)
     const struct effect_state *state = call->state;
     struct json_out out = json_out_to(&call->out);
     json_open(&out, '{');
-    call_write_id(&out, "effect", "eff", answer->intent);
-    call_write_id(&out, "intent", "int", answer->intent);
-    json_name(&out, "state");
-    json_cstr(&out, intent_state_names[answer->state]);
+    call_write_effect(&out, answer);
     json_name(&out, "destination");
     json_text(&out, state->order.row.destination);
     json_name(&out, "workflow");
@@ -156,9 +153,6 @@ static bool fill_order(struct call *call, struct effect_state *state, const stru
 {
     const struct destination *destination = state->destination;
     const struct call_rules *rules = destination_call(destination, request->method, request->path);
-    struct ledger_command *submit = &call->command.ledger;
-    struct effect_request prepared;
-    char downstream[DOWNSTREAM_KEY_SIZE + 1];
     struct why why;
     if (rules->reads) {
         problem_field(call, BYTES("request"),
@@ -166,36 +160,24 @@ static bool fill_order(struct call *call, struct effect_state *state, const stru
                       BYTES_ARG(request->method), BYTES_ARG(destination->name));
         return false;
     }
-    downstream_key(submit->space, submit->workflow, submit->key, downstream);
-    if (destination_prepare(destination, rules, downstream, request, call->request->arena, &prepared, &why) != OK ||
-        request_record(&prepared, call->request->arena, &state->order.record, &why) != OK) {
-        problem_field(call, BYTES("request"), "%s", why.text);
-        return false;
-    }
-    submit->lease_us = act_lease_us(destination);
-    submit->window_us = rules->window_us;
-    submit->capability = rules->capability;
-    submit->on_unknown = destination->on_unknown;
-    submit->two_phase = false;        /* it counts as sent from the moment it is taken */
-    submit->attempts_max = INT32_MAX; /* the outbox counts its tries */
-    return true;
+    if (effect_order_make(destination, rules, request, call->request->arena, &call->command.ledger, NULL, &state->order, &why) ==
+        OK)
+        return true;
+    problem_field(call, BYTES("request"), "%s", why.text);
+    return false;
 }
 
-/* Copies what it needs of the destination: the policy may be replaced while the engine works. */
-static void fill_row(struct call *call, struct effect_state *state, int64_t due_us)
+/* What the caller wants otherwise than the destination's settings say. */
+static void fill_row(struct effect_state *state, int64_t due_us)
 {
-    struct arena *arena = call->request->arena;
-    const struct destination *destination = state->destination;
     const struct effect_body *body = &state->body;
     struct row_outbox *row = &state->order.row;
-    row->space = call->space;
-    row->destination = arena_dup(arena, destination->name);
-    row->step = STEP_DELIVER;
     row->priority = body->priority;
     row->due = due_us;
-    row->deadline = body->deadline_ms > 0 ? body->deadline_ms * WHEN_MS : destination->deadline_us;
-    row->line = body->group.at != NULL ? body->group : destination->ordered ? BYTES("all") : BYTES_NONE;
-    row->owner = destination->owner.len > 0 ? arena_dup(arena, destination->owner) : BYTES_NONE;
+    if (body->deadline_ms > 0)
+        row->deadline = body->deadline_ms * WHEN_MS;
+    if (body->group.at != NULL)
+        row->line = body->group;
 }
 
 /* An answer is one answer however it is worded, so what it says is not compared; whoever wants that gives an input. */
@@ -232,7 +214,7 @@ static void create_named(struct call *call)
     state->key = submitted->key;
     if (!fill_order(call, state, &request))
         return;
-    fill_row(call, state, due_us);
+    fill_row(state, due_us);
     submitted->evidence = outbox_evidence(&state->order, call->request->arena);
     submit(call);
 }

@@ -2,6 +2,7 @@
 #ifndef SEMEL_API_EFFECTS_H
 #define SEMEL_API_EFFECTS_H
 
+#include "act/order.h"
 #include "api/api.h"
 
 /* What is to be sent, in one of three ways. */

@@ -95,11 +95,9 @@ static enum status write_again(struct store *store, struct ledger *ledger, struc
     struct many_state *state = call->state;
     TRY(find(store, call, why));
     for (int64_t i = 0; i < state->count; i++) {
-        const struct row_effect *effect = &state->effects[i];
-        int64_t left_us = effect->deadline != 0 ? effect->deadline - effect->created : 0;
-        struct q_outbox_again again = {effect->intent, STEP_DELIVER, ledger->now.wall_us,
-                                       left_us != 0 ? ledger->now.wall_us + left_us : 0};
-        TRY(store_run(store, &OUTBOX_AGAIN, &again, 1, NULL, NULL, NULL, why));
+        struct row_effect *effect = &state->effects[i];
+        effect->space = call->space;
+        TRY(outbox_again(store, ledger, effect, why));
         TRY(exception_close(store, ledger, effect->intent, EXCEPTION_DEAD_LETTER, BYTES("retry"), call->actor, BYTES_NONE, why));
     }
     return OK;
@@ -139,10 +137,10 @@ void effects_retry_many(struct call *call)
 static enum status also_cancelled(struct store *store, struct ledger *ledger, struct engine_command *command, struct why *why)
 {
     const struct call *call = command->user;
-    struct q_outbox_ended ended = {command->ledger.intent, STEP_FINISHED, OUTBOX_NEVER, 0, 0, BYTES("cancelled")};
+    struct row_effect effect = {.intent = command->ledger.intent, .space = call->space};
     TRY(exception_close(store, ledger, command->ledger.intent, EXCEPTION_DEAD_LETTER, BYTES("drop"), call->actor, BYTES_NONE,
                         why));
-    return store_run(store, &OUTBOX_ENDED, &ended, 1, NULL, NULL, NULL, why);
+    return outbox_finish(store, ledger, &effect, BYTES("cancelled"), why);
 }
 
 static void finish_cancel(void *arg)

@@ -3,6 +3,7 @@
 
 struct effects_state {
     struct call *call;
+    struct policy *policy; /* a use of it, until the answer */
     struct bytes destination;
     int64_t state, step; /* -1 for any */
     int64_t id, limit, after;
@@ -29,11 +30,19 @@ static void write_number(struct json_out *out, const char *name, int64_t n)
     json_i64(out, n);
 }
 
-static void write_fields(struct json_out *out, const struct row_effect *row)
+/* Something is to be done about it, and there is nobody to do it to. */
+static bool is_stranded(const struct policy *policy, const struct row_effect *row)
+{
+    return row->step < STEP_PERSON && policy_destination(policy, row->destination) == NULL;
+}
+
+static void write_fields(struct json_out *out, const struct row_effect *row, const struct policy *policy)
 {
     call_write_id(out, "effect", "eff", row->intent);
     call_write_id(out, "intent", "int", row->intent);
     write_text(out, "destination", row->destination);
+    json_name(out, "stranded");
+    json_bool(out, is_stranded(policy, row));
     write_text(out, "workflow", row->workflow);
     write_text(out, "key", row->key);
     json_name(out, "state");
@@ -68,7 +77,7 @@ static enum status write_effect(void *ctx, const void *at, struct why *why)
     if (state->count++ == state->limit)
         return OK; /* one more than asked for: there is a next page */
     json_open(&state->out, '{');
-    write_fields(&state->out, row);
+    write_fields(&state->out, row, state->policy);
     if (!state->with_result)
         json_close(&state->out, '}');
     state->last_id = row->intent;
@@ -89,22 +98,19 @@ static struct effects_state *new_state(struct call *call)
 
 static void finish_read(struct call *call)
 {
-    if (call->read.status == NOTHING)
-        problem(call, "not_found", "There is no such effect.");
-    else if (call->read.status != OK)
-        problem_storage(call, call->read.status, &call->read.why);
-    else
-        call_reply(call, 200);
+    policy_free(((struct effects_state *)call->state)->policy);
+    call_reply_read(call, "There is no such effect.");
+}
+
+static void begin_read(struct call *call, enum status (*read)(struct store *, struct engine_read *, struct why *))
+{
+    struct effects_state *state = call->state;
+    state->policy = call->api->policy;
+    policy_use(state->policy);
+    call_submit_read(call, read, finish_read);
 }
 
 /* ---- one ---- */
-
-static enum status write_result(void *ctx, const void *row, struct why *why)
-{
-    (void)why;
-    json_raw(&((struct effects_state *)ctx)->out, ((const struct r_body_get *)row)->bytes);
-    return OK;
-}
 
 static enum status read_one(struct store *store, struct engine_read *read, struct why *why)
 {
@@ -114,13 +120,7 @@ static enum status read_one(struct store *store, struct engine_read *read, struc
     TRY(store_run(store, &EFFECT_GET, &get, 1, write_effect, state, NULL, why));
     if (state->count == 0)
         return NOTHING;
-    json_name(&state->out, "result");
-    struct q_body_get body = {state->result};
-    size_t before = call->out.len;
-    if (state->result != 0)
-        TRY(store_run(store, &BODY_GET, &body, 1, write_result, state, NULL, why));
-    if (call->out.len == before)
-        json_null(&state->out);
+    TRY(call_write_result(call, store, state->result, &state->out, why));
     json_close(&state->out, '}');
     return OK;
 }
@@ -131,7 +131,7 @@ void effects_show(struct call *call)
     state->with_result = true;
     state->limit = 1;
     if (call_param_id(call, 0, "eff", &state->id))
-        call_submit_read(call, read_one, finish_read);
+        begin_read(call, read_one);
 }
 
 /* ---- many ---- */
@@ -144,18 +144,9 @@ static enum status read_list(struct store *store, struct engine_read *read, stru
     struct q_effect_list list = {
         call->space,     state->destination, state->state, state->step, state->after > 0 ? state->after : INT64_MAX,
         state->limit + 1};
-    json_open(out, '{');
-    json_name(out, "data");
-    json_open(out, '[');
+    call_open_list(out);
     TRY(store_run(store, &EFFECT_LIST, &list, 1, write_effect, state, NULL, why));
-    json_close(out, ']');
-    json_name(out, "page");
-    json_open(out, '{');
-    call_write_id(out, "next", "eff", state->count > state->limit ? state->last_id : 0);
-    json_name(out, "limit");
-    json_i64(out, state->limit);
-    json_close(out, '}');
-    json_close(out, '}');
+    call_close_list(out, "eff", state->count > state->limit ? state->last_id : 0, state->limit);
     return OK;
 }
 
@@ -184,7 +175,7 @@ void effects_list(struct call *call)
     state->destination = call_query(call, "destination");
     if (state->destination.len == 0)
         state->destination = BYTES_NONE;
-    call_submit_read(call, read_list, finish_read);
+    begin_read(call, read_list);
 }
 
 /* ---- what is done to one ---- */

@@ -1,8 +1,11 @@
 #include "api/effects.h"
+#include "api/events.h"
 #include "base/when.h"
 
 struct cards_state {
     struct row_exception card;
+    int64_t verdict; /* of the event that it is about */
+    bool whole;      /* with that event */
     bool found;
     int64_t id, limit, count, after, after_due, last_id, last_due;
     bool all;
@@ -18,10 +21,15 @@ struct cards_state {
 
 /* ---- writing one ---- */
 
+/* What can be said of an intent comes first, in the order of enum resolution. */
+enum choice_name { CHOICE_RELEASE = RESOLUTION_COUNT, CHOICE_SUPPRESS };
+
+static const char *const choice_names[] = {"happened", "did_not", "retry", "drop", "release", "suppress", NULL};
+
 /* What can be chosen, and what follows from it. */
 static const struct choice {
     enum exception_kind kind;
-    enum resolution resolution;
+    int choice;
     const char *follows;
 } choices[] = {
     {EXCEPTION_UNKNOWN_OUTCOME, RESOLVE_HAPPENED, "It counts as done; everyone who asks again gets that answer."},
@@ -30,18 +38,30 @@ static const struct choice {
     {EXCEPTION_DEAD_LETTER, RESOLVE_RETRY, "It is sent again, with all its attempts."},
     {EXCEPTION_DEAD_LETTER, RESOLVE_DROP, "It is put away: it did not happen and will not."},
     {EXCEPTION_REFUSED, RESOLVE_DROP, "It is put away: it did not happen and will not under this key."},
+    {EXCEPTION_LIKELY_DUPLICATE, CHOICE_RELEASE,
+     "It goes on as a message of its own, once. If it was a copy, it is answered twice."},
+    {EXCEPTION_LIKELY_DUPLICATE, CHOICE_SUPPRESS, "It counts as a copy and does not go on. If it was none, it is not answered."},
+    {EXCEPTION_LOOP, CHOICE_RELEASE, "It goes on, once. If it is part of a loop, the loop goes on too."},
+    {EXCEPTION_LOOP, CHOICE_SUPPRESS, "It does not go on. What comes later is looked at as before."},
 };
 
-static void write_choices(struct json_out *out, const struct row_exception *card)
+/* A loop of copies is reported with the event that they repeat. That one has gone on; there is nothing to release. */
+static bool is_choice(const struct choice *choice, const struct row_exception *card, int64_t verdict)
+{
+    bool gone_on = card->event != 0 && (verdict == EVENT_ACCEPTED || verdict == EVENT_RELEASED);
+    return choice->kind == (enum exception_kind)card->kind && !(gone_on && choice->choice == CHOICE_RELEASE);
+}
+
+static void write_choices(struct json_out *out, const struct row_exception *card, int64_t verdict)
 {
     json_name(out, "choices");
     json_open(out, '[');
     for (size_t i = 0; i < sizeof choices / sizeof *choices && card->state == EXCEPTION_OPEN; i++) {
-        if (choices[i].kind != (enum exception_kind)card->kind)
+        if (!is_choice(&choices[i], card, verdict))
             continue;
         json_open(out, '{');
         json_name(out, "choice");
-        json_cstr(out, resolution_names[choices[i].resolution]);
+        json_cstr(out, choice_names[choices[i].choice]);
         json_name(out, "follows");
         json_cstr(out, choices[i].follows);
         json_close(out, '}');
@@ -58,6 +78,7 @@ static void write_card(struct json_out *out, const struct row_exception *card)
     json_name(out, "state");
     json_cstr(out, exception_state_names[card->state]);
     call_write_id(out, "intent", "int", card->intent);
+    call_write_id(out, "event", "evt", card->event);
     json_name(out, "owner");
     json_text(out, card->owner);
     json_name(out, "due_at");
@@ -74,8 +95,6 @@ static void write_card(struct json_out *out, const struct row_exception *card)
     json_text(out, card->actor);
     json_name(out, "note");
     json_text(out, card->note);
-    write_choices(out, card);
-    json_close(out, '}');
 }
 
 static enum status take_card(void *ctx, const void *at, struct why *why)
@@ -87,6 +106,10 @@ static enum status take_card(void *ctx, const void *at, struct why *why)
     if (state->count++ == state->limit)
         return OK;
     write_card(&state->out, card);
+    if (!state->whole) {
+        write_choices(&state->out, card, EVENT_WAITING);
+        json_close(&state->out, '}');
+    }
     state->last_id = card->id;
     state->last_due = card->due;
     state->card = *card; /* only its numbers are used later */
@@ -106,23 +129,27 @@ static struct cards_state *new_state(struct call *call)
 
 static void finish_read(struct call *call)
 {
-    if (call->read.status == NOTHING)
-        problem(call, "not_found", "There is no such exception.");
-    else if (call->read.status != OK)
-        problem_storage(call, call->read.status, &call->read.why);
-    else
-        call_reply(call, 200);
+    call_reply_read(call, "There is no such exception.");
 }
 
 /* ---- one ---- */
 
+/* With the event that it is about and the one that it looks like, side by side. */
 static enum status read_one(struct store *store, struct engine_read *read, struct why *why)
 {
     struct call *call = read->user;
     struct cards_state *state = call->state;
     struct q_exception_get get = {call->space, state->id};
+    int64_t first = 0;
+    state->whole = true;
     TRY(store_run(store, &EXCEPTION_GET, &get, 1, take_card, state, NULL, why));
-    return state->found ? OK : NOTHING;
+    if (!state->found)
+        return NOTHING;
+    TRY(event_write_as(&state->out, "about", store, call->space, state->card.event, &state->verdict, &first, why));
+    TRY(event_write_as(&state->out, "like", store, call->space, first, NULL, NULL, why));
+    write_choices(&state->out, &state->card, state->verdict);
+    json_close(&state->out, '}');
+    return OK;
 }
 
 void exceptions_show(struct call *call)
@@ -167,18 +194,9 @@ static enum status read_list(struct store *store, struct engine_read *read, stru
     struct cards_state *state = call->state;
     struct json_out *out = &state->out;
     TRY(find_place(store, call, why));
-    json_open(out, '{');
-    json_name(out, "data");
-    json_open(out, '[');
+    call_open_list(out);
     TRY(read_page(store, call, why));
-    json_close(out, ']');
-    json_name(out, "page");
-    json_open(out, '{');
-    call_write_id(out, "next", "exc", state->count > state->limit ? state->last_id : 0);
-    json_name(out, "limit");
-    json_i64(out, state->limit);
-    json_close(out, '}');
-    json_close(out, '}');
+    call_close_list(out, "exc", state->count > state->limit ? state->last_id : 0, state->limit);
     return OK;
 }
 
@@ -199,10 +217,10 @@ void exceptions_list(struct call *call)
 
 /* ---- resolving ---- */
 
-static bool may_choose(const struct row_exception *card, enum resolution resolution)
+static bool may_choose(const struct cards_state *state)
 {
     for (size_t i = 0; i < sizeof choices / sizeof *choices; i++)
-        if (choices[i].kind == (enum exception_kind)card->kind && choices[i].resolution == resolution)
+        if (is_choice(&choices[i], &state->card, state->verdict) && choices[i].choice == state->choice)
             return true;
     return false;
 }
@@ -219,9 +237,14 @@ static void finish_found(struct call *call)
         problem(call, "not_open", "The exception was resolved before.");
         return;
     }
-    if (!may_choose(&state->card, (enum resolution)state->choice)) {
-        problem_field(call, BYTES("choice"), "\"%s\" is not a choice for %s; see its choices.", resolution_names[state->choice],
+    if (!may_choose(state)) {
+        problem_field(call, BYTES("choice"), "\"%s\" is not a choice for %s; see its choices.", choice_names[state->choice],
                       exception_kind_names[state->card.kind]);
+        return;
+    }
+    if (state->card.event != 0) {
+        event_act_on(call, state->card.event, state->choice == CHOICE_RELEASE ? EVENT_ACT_RELEASE : EVENT_ACT_SUPPRESS,
+                     state->note, true);
         return;
     }
     struct resolve_order order = {.intent = state->card.intent,
@@ -234,7 +257,7 @@ static void finish_found(struct call *call)
 void exceptions_resolve(struct call *call)
 {
     static const struct json_field fields[] = {
-        {"choice", JSON_FIELD_ENUM, offsetof(struct cards_state, choice), true, 0, 0, resolution_names},
+        {"choice", JSON_FIELD_ENUM, offsetof(struct cards_state, choice), true, 0, 0, choice_names},
         {"note", JSON_FIELD_TEXT, offsetof(struct cards_state, note), false, 0, EXCEPTION_NOTE_MAX, NULL},
         {"result", JSON_FIELD_VALUE, offsetof(struct cards_state, result), false, 0, 0, NULL},
     };

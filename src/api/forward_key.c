@@ -2,6 +2,7 @@
 
 #include "api/forward.h"
 #include "base/percent.h"
+#include "destination/header.h"
 
 #define HEADER_KEY_MAX 255
 #define FORM_FIELDS_MAX 1000
@@ -70,18 +71,10 @@ static bool read_form(struct bytes body, struct arena *arena, struct json *ret)
     return true;
 }
 
-static struct bytes header_of(const struct effect_request *request, const char *name)
-{
-    for (size_t i = 0; i < request->header_count; i++)
-        if (bytes_eq_nocase(request->headers[i].name, bytes_of(name)))
-            return request->headers[i].value;
-    return BYTES_NONE;
-}
-
 /* The body as something a template can look into; false when it is neither JSON nor a form. */
 static bool read_body(const struct forward *forward, struct arena *arena, struct json *ret)
 {
-    struct bytes type = header_of(&forward->request, "content-type");
+    struct bytes type = header_find(forward->request.headers, forward->request.header_count, BYTES("content-type"));
     struct why why;
     struct bytes kind = bytes_trim(bytes_cut(&type, ';'));
     if (bytes_eq_nocase(kind, BYTES("application/x-www-form-urlencoded")))

@@ -39,6 +39,22 @@ void health_live(struct call *call)
     call_reply(call, 200);
 }
 
+static void add_stranded(void *ctx, const struct act_figures *figures)
+{
+    *(int64_t *)ctx += figures->stranded;
+}
+
+/* What came in and is not decided yet. It is safe where it is; somebody should know when it piles up. */
+static void write_events(struct json_out *out, const struct flow *flow)
+{
+    bool failing;
+    int64_t waiting = flow_waiting(flow, &failing);
+    json_name(out, "events_waiting");
+    json_i64(out, waiting);
+    json_name(out, "events_failing");
+    json_bool(out, failing);
+}
+
 void health_ready(struct call *call)
 {
     static const char *const intakes[] = {"open", "finishing", "closed"};
@@ -83,6 +99,11 @@ void health_ready(struct call *call)
     json_cstr(&out, policy_mode_names[api->policy->defaults.mode]);
     json_name(&out, "intents_waiting");
     json_i64(&out, engine_counts(api->engine)->waiting);
+    int64_t stranded = 0;
+    act_each(api->act, add_stranded, &stranded);
+    json_name(&out, "effects_stranded");
+    json_i64(&out, stranded);
+    write_events(&out, api->flow);
     json_name(&out, "uptime_seconds");
     json_i64(&out, (env->boot_us(env) - api->started_us) / WHEN_SECOND);
     json_close(&out, '}');

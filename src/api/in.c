@@ -98,7 +98,7 @@ static void refuse(struct call *call, const struct intake *intake)
 {
     LOG(LOG_WARN, "a delivery was refused", LOG_TEXT("source", intake->source->name), LOG_CSTR("peer", call->request->peer),
         LOG_TEXT("why", intake->result.because));
-    atomic_fetch_add(&call->api->refused_deliveries, 1);
+    flow_refused(call->api->flow, intake->source->name);
     if (intake->result.end == RECEIVE_REFUSED)
         problem(call, "signature", "%.*s", BYTES_ARG(intake->result.because));
     else

@@ -84,23 +84,10 @@ static enum status write_intent(void *ctx, const void *at, struct why *why)
 
 static void finish_read(struct call *call)
 {
-    if (call->read.status == NOTHING)
-        problem(call, "not_found", "There is no such intent.");
-    else if (call->read.status != OK)
-        problem_storage(call, call->read.status, &call->read.why);
-    else
-        call_reply(call, 200);
+    call_reply_read(call, "There is no such intent.");
 }
 
 /* ---- one ---- */
-
-static enum status write_result(void *ctx, const void *row, struct why *why)
-{
-    (void)why;
-    struct intents_state *state = ctx;
-    json_raw(&state->out, ((const struct r_body_get *)row)->bytes);
-    return OK;
-}
 
 static enum status read_one(struct store *store, struct engine_read *read, struct why *why)
 {
@@ -110,13 +97,7 @@ static enum status read_one(struct store *store, struct engine_read *read, struc
     TRY(store_run(store, &INTENT_GET, &get, 1, write_intent, state, NULL, why));
     if (state->count == 0)
         return NOTHING;
-    json_name(&state->out, "result");
-    struct q_body_get body = {state->result};
-    size_t before = call->out.len;
-    if (state->result != 0)
-        TRY(store_run(store, &BODY_GET, &body, 1, write_result, state, NULL, why));
-    if (call->out.len == before)
-        json_null(&state->out);
+    TRY(call_write_result(call, store, state->result, &state->out, why));
     json_close(&state->out, '}');
     return OK;
 }
@@ -176,18 +157,9 @@ static enum status read_list(struct store *store, struct engine_read *read, stru
     struct call *call = read->user;
     struct intents_state *state = call->state;
     struct json_out *out = &state->out;
-    json_open(out, '{');
-    json_name(out, "data");
-    json_open(out, '[');
+    call_open_list(out);
     TRY(read_page(store, state, why));
-    json_close(out, ']');
-    json_name(out, "page");
-    json_open(out, '{');
-    call_write_id(out, "next", "int", state->count > state->limit ? state->last_id : 0);
-    json_name(out, "limit");
-    json_i64(out, state->limit);
-    json_close(out, '}');
-    json_close(out, '}');
+    call_close_list(out, "int", state->count > state->limit ? state->last_id : 0, state->limit);
     return OK;
 }
 

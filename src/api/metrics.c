@@ -1,6 +1,7 @@
 /* metrics: figures in the Prometheus text format. What is in the database is asked for; when it does not answer, the rest is still told. */
-#include "api/api.h"
+#include "api/llm.h"
 #include "base/version.h"
+#include "smtp/server.h"
 
 static void describe(struct buf *out, const char *name, const char *type, const char *help)
 {
@@ -31,6 +32,29 @@ static void write_http(struct buf *out, const struct api *api)
     metric(out, "semel_http_connections_total", "counter", "HTTP connections accepted.", http->accepted);
     metric(out, "semel_http_connections_refused_total", "counter", "HTTP connections refused or dropped at a limit.",
            http->refused);
+}
+
+/* Whether each mail server is there or not, the names are the same. */
+static void write_mail(struct buf *out, const struct api *api)
+{
+    static const char *const protocols[] = {"lmtp", "smtp"};
+    static const struct smtp_counts none;
+    describe(out, "semel_mail_connections_total", "counter", "Connections of mail servers, by what became of them.");
+    for (size_t i = 0; i < 2; i++) {
+        const struct smtp_counts *counts = api->mail[i] != NULL ? smtp_server_counts(api->mail[i]) : &none;
+        buf_printf(out, "semel_mail_connections_total{protocol=\"%s\",outcome=\"accepted\"} %llu\n", protocols[i],
+                   (unsigned long long)counts->accepted);
+        buf_printf(out, "semel_mail_connections_total{protocol=\"%s\",outcome=\"refused\"} %llu\n", protocols[i],
+                   (unsigned long long)counts->refused);
+    }
+    describe(out, "semel_mails_total", "counter", "Mails that came whole, by whether they were kept.");
+    for (size_t i = 0; i < 2; i++) {
+        const struct smtp_counts *counts = api->mail[i] != NULL ? smtp_server_counts(api->mail[i]) : &none;
+        buf_printf(out, "semel_mails_total{protocol=\"%s\",outcome=\"kept\"} %llu\n", protocols[i],
+                   (unsigned long long)counts->mails);
+        buf_printf(out, "semel_mails_total{protocol=\"%s\",outcome=\"not_kept\"} %llu\n", protocols[i],
+                   (unsigned long long)counts->failed);
+    }
 }
 
 static void write_engine(struct buf *out, const struct engine_counts *counts)
@@ -73,6 +97,12 @@ static void write_breaker(void *ctx, const struct act_figures *figures)
                figures->breaker_open);
 }
 
+static void write_stranded(void *ctx, const struct act_figures *figures)
+{
+    buf_printf(ctx, "semel_effects_stranded{destination=\"%.*s\"} %lld\n", BYTES_ARG(figures->destination),
+               (long long)figures->stranded);
+}
+
 static void write_effects(struct buf *out, struct act *act)
 {
     describe(out, "semel_effects_total", "counter", "Calls to destinations, by what they say about the effect.");
@@ -83,13 +113,66 @@ static void write_effects(struct buf *out, struct act *act)
     act_each(act, write_running, out);
     describe(out, "semel_destination_breaker_open", "gauge", "1 while a destination that keeps failing is left alone.");
     act_each(act, write_breaker, out);
+    describe(out, "semel_effects_stranded", "gauge", "Effects that wait for a destination which is not in the policy.");
+    act_each(act, write_stranded, out);
+}
+
+/* ---- events ---- */
+
+static void write_decisions(void *ctx, const struct flow_counts *counts)
+{
+    for (int i = EVENT_WAITING + 1; i < EVENT_VERDICT_COUNT; i++)
+        buf_printf(ctx, "semel_inbound_events_total{source=\"%s\",decision=\"%s\"} %llu\n", counts->source,
+                   event_verdict_names[i], (unsigned long long)counts->verdicts[i]);
+}
+
+static void write_refused(void *ctx, const struct flow_counts *counts)
+{
+    buf_printf(ctx, "semel_inbound_refused_total{source=\"%s\"} %llu\n", counts->source, (unsigned long long)counts->refused);
+}
+
+static void write_events(struct buf *out, struct flow *flow)
+{
+    describe(out, "semel_inbound_events_total", "counter", "Events that came in, by source and by what was decided.");
+    flow_each_source(flow, write_decisions, out);
+    describe(out, "semel_inbound_refused_total", "counter",
+             "Deliveries that were refused: not signed as they should be, or unreadable.");
+    flow_each_source(flow, write_refused, out);
+}
+
+/* ---- model calls ---- */
+
+static void write_llm_results(void *ctx, const struct llm_figures *figures)
+{
+    const struct {
+        const char *result;
+        uint64_t count;
+    } results[] = {{"hit", figures->hits}, {"miss", figures->misses}, {"failed", figures->failures}, {"passed", figures->passed}};
+    for (size_t i = 0; i < sizeof results / sizeof *results; i++)
+        buf_printf(ctx, "semel_llm_cache_total{provider=\"%s\",result=\"%s\"} %llu\n", figures->provider, results[i].result,
+                   (unsigned long long)results[i].count);
+}
+
+static void write_llm_saved(void *ctx, const struct llm_figures *figures)
+{
+    buf_printf(ctx, "semel_llm_saved_tokens_total{provider=\"%s\"} %llu\n", figures->provider,
+               (unsigned long long)figures->saved_tokens);
+}
+
+static void write_llm(struct buf *out, const struct llm *llm)
+{
+    describe(out, "semel_llm_cache_total", "counter",
+             "Model calls: answered from memory (hit), made (miss), failed; and other calls to the same provider (passed).");
+    llm_each(llm, write_llm_results, out);
+    describe(out, "semel_llm_saved_tokens_total", "counter", "Tokens of the answers that came from memory.");
+    llm_each(llm, write_llm_saved, out);
 }
 
 /* ---- what is in the database ---- */
 
 struct stored_figures {
     struct buf depth, waiting, age;
-    int64_t now_us, open, overdue;
+    int64_t now_us, open, overdue, events_waiting, events_since_us;
 };
 
 static enum status take_depth(void *ctx, const void *at, struct why *why)
@@ -117,6 +200,16 @@ static enum status take_exceptions(void *ctx, const void *at, struct why *why)
     return OK;
 }
 
+static enum status take_waiting(void *ctx, const void *at, struct why *why)
+{
+    (void)why;
+    struct stored_figures *figures = ctx;
+    const struct r_event_waiting_count *row = at;
+    figures->events_waiting = row->count;
+    figures->events_since_us = row->oldest;
+    return OK;
+}
+
 static enum status read_stored(struct store *store, struct engine_read *read, struct why *why)
 {
     struct call *call = read->user;
@@ -124,7 +217,9 @@ static enum status read_stored(struct store *store, struct engine_read *read, st
     struct q_outbox_depth depth = {figures->now_us};
     struct q_exception_count count = {figures->now_us};
     TRY(store_run(store, &OUTBOX_DEPTH, &depth, 1, take_depth, figures, NULL, why));
-    return store_run(store, &EXCEPTION_COUNT, &count, 1, take_exceptions, figures, NULL, why);
+    struct q_event_waiting_count waiting = {FLOW_WAITING_MAX};
+    TRY(store_run(store, &EXCEPTION_COUNT, &count, 1, take_exceptions, figures, NULL, why));
+    return store_run(store, &EVENT_WAITING_COUNT, &waiting, 1, take_waiting, figures, NULL, why);
 }
 
 static void write_stored(struct buf *out, const struct stored_figures *figures)
@@ -137,6 +232,14 @@ static void write_stored(struct buf *out, const struct stored_figures *figures)
     buf_add(out, buf_bytes(&figures->age));
     metric(out, "semel_exceptions_open", "gauge", "Exceptions that wait for a person.", (uint64_t)figures->open);
     metric(out, "semel_exceptions_overdue", "gauge", "Exceptions past their due time.", (uint64_t)figures->overdue);
+    metric(out, "semel_inbound_waiting", "gauge", "Events that are not decided yet, counted up to 10000.",
+           (uint64_t)figures->events_waiting);
+    int64_t age_us = figures->events_since_us > 0 && figures->now_us > figures->events_since_us
+                         ? figures->now_us - figures->events_since_us
+                         : 0;
+    describe(out, "semel_inbound_oldest_age_seconds", "gauge", "Age of the oldest event that is not decided yet.");
+    buf_printf(out, "semel_inbound_oldest_age_seconds %lld.%06lld\n", (long long)(age_us / 1000000),
+               (long long)(age_us % 1000000));
 }
 
 static void finish(struct call *call)
@@ -150,9 +253,13 @@ static void finish(struct call *call)
     write_claims(out, engine_counts(api->engine));
     write_engine(out, engine_counts(api->engine));
     write_effects(out, api->act);
+    write_events(out, api->flow);
+    write_llm(out, api->llm);
     if (call->read.status == OK)
         write_stored(out, figures);
+    gateway_metrics(api->gateway, out);
     write_http(out, api);
+    write_mail(out, api);
     buf_release(&figures->depth);
     buf_release(&figures->waiting);
     buf_release(&figures->age);

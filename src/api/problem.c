@@ -11,6 +11,7 @@ static const struct problem_kind {
     enum retry retry; /* what the x-should-retry header tells SDKs that retry by themselves */
     const char *title, *hint;
 } kinds[] = {
+    {"agent_stopped", 403, RETRY_NO, "This agent was stopped", "Ask an operator. It goes on after: semel agents start NAME"},
     {"already_sent", 409, RETRY_NO, "It was already sent",
      "What was sent cannot be released. Say what became of it: confirm, or fail with effect none or unknown."},
     {"busy", 503, RETRY_YES, "Too many connections", "Try again in a moment, with fewer connections."},
@@ -37,6 +38,8 @@ static const struct problem_kind {
     {"master_key", 409, RETRY_NO, "The master key cannot be used",
      "Nothing was changed. Secrets need the master key they were sealed with: see --master-key in semel help serve."},
     {"method_not_allowed", 405, RETRY_NO, "Not with this method", "See the Allow header."},
+    {"model_call_lost", 502, RETRY_YES, "The model's answer was lost",
+     "Ask again: the call changes nothing. The provider may have counted it, and counts it again."},
     {"no_answer", 502, RETRY_YES, "The destination gave no answer",
      "It may have happened. Send the same request with the same key again: the destination recognises it."},
     {"not_found", 404, RETRY_NO, "There is nothing here", "Check the path and the id. The API is described at /v1/openapi.json."},
@@ -58,7 +61,7 @@ static const struct problem_kind {
     {"too_early", 409, RETRY_YES, "An attempt may still arrive",
      "Try again after Retry-After. Sending it again earlier could make it happen twice."},
     {"too_large", 413, RETRY_NO, "The request is too large",
-     "A body has at most 1 MiB, a head 16 KiB. Keep large results elsewhere and store a reference."},
+     "A body has at most 1 MiB (for /llm/… 16 MiB), a head 16 KiB. Keep large results elsewhere and store a reference."},
     {"unauthorized", 401, RETRY_NO, "No valid token", "Send Authorization: Bearer sml_… . Make a token with: semel token create"},
     {"unreachable", 502, RETRY_YES, "The destination could not be reached", "Nothing was sent. Try again in a moment."},
     {"unsupported", 501, RETRY_NO, "Not supported", "Use HTTP/1.1 with Content-Length or chunked."},

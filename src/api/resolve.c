@@ -6,6 +6,7 @@ const char *const resolution_names[] = {"happened", "did_not", "retry", "drop", 
 
 struct resolve_state {
     struct resolve_order order;
+    struct bytes space;
     struct row_intent intent;
     struct row_effect effect;
     bool found, is_effect;
@@ -27,7 +28,8 @@ static enum status take_effect(void *ctx, const void *row, struct why *why)
 {
     (void)why;
     struct resolve_state *state = ctx;
-    state->effect = *(const struct row_effect *)row;
+    state->effect = *(const struct row_effect *)row; /* here too, and its space */
+    state->effect.space = state->space;
     state->is_effect = true;
     return OK;
 }
@@ -54,21 +56,10 @@ static enum status close_cards(struct store *store, struct ledger *ledger, const
     return OK;
 }
 
-static enum status write_again(struct store *store, struct ledger *ledger, const struct call *call, struct why *why)
+static enum status write_finished(struct store *store, struct ledger *ledger, const struct resolve_state *state, struct why *why)
 {
-    const struct resolve_state *state = call->state;
-    int64_t left_us = state->effect.deadline != 0 ? state->effect.deadline - state->effect.created : 0;
-    struct q_outbox_again again = {state->order.intent, STEP_DELIVER, ledger->now.wall_us,
-                                   left_us != 0 ? ledger->now.wall_us + left_us : 0};
-    return store_run(store, &OUTBOX_AGAIN, &again, 1, NULL, NULL, NULL, why);
-}
-
-static enum status write_finished(struct store *store, const struct resolve_state *state, struct why *why)
-{
-    struct q_outbox_ended ended = {state->order.intent,  STEP_FINISHED,
-                                   OUTBOX_NEVER,         0,
-                                   state->effect.status, state->order.cancel ? BYTES("cancelled") : BYTES("a person decided")};
-    return store_run(store, &OUTBOX_ENDED, &ended, 1, NULL, NULL, NULL, why);
+    return outbox_finish(store, ledger, &state->effect, state->order.cancel ? BYTES("cancelled") : BYTES("a person decided"),
+                         why);
 }
 
 static enum status also_resolved(struct store *store, struct ledger *ledger, struct engine_command *command, struct why *why)
@@ -79,8 +70,8 @@ static enum status also_resolved(struct store *store, struct ledger *ledger, str
     if (!state->is_effect)
         return OK;
     if (command->answer.state == STATE_PENDING)
-        return write_again(store, ledger, call, why);
-    return write_finished(store, state, why);
+        return outbox_again(store, ledger, &state->effect, why);
+    return write_finished(store, ledger, state, why);
 }
 
 static struct bytes make_evidence(struct call *call)
@@ -108,10 +99,6 @@ static enum status write_decision(struct store *store, struct ledger *ledger, st
     const struct call *call = command->user;
     const struct resolve_state *state = call->state;
     TRY(close_cards(store, ledger, call, why));
-    if (state->order.resolution == RESOLVE_RETRY)
-        TRY(write_again(store, ledger, call, why));
-    else if (state->is_effect)
-        TRY(write_finished(store, state, why));
     struct row_decision *row = audit_add(ledger->audit);
     if (row == NULL)
         return why_set(why, FULL, "no memory for a decision");
@@ -122,7 +109,9 @@ static enum status write_decision(struct store *store, struct ledger *ledger, st
     row->policy = call->api->policy_version;
     row->actor = call->actor;
     row->detail = command->ledger.evidence;
-    return OK;
+    if (state->order.resolution == RESOLVE_RETRY)
+        return outbox_again(store, ledger, &state->effect, why);
+    return state->is_effect ? write_finished(store, ledger, state, why) : OK;
 }
 
 /* ---- the answers ---- */
@@ -152,6 +141,14 @@ static void answer_resolved(struct call *call)
     json_cstr(&out, state->order.cancel ? "cancelled" : resolution_names[state->order.resolution]);
     json_close(&out, '}');
     call_reply(call, 200);
+}
+
+static void write_subject(struct call *call, struct json_out *out)
+{
+    const struct resolve_state *state = call->state;
+    call_write_id(out, "intent", "int", state->order.intent);
+    json_name(out, "state");
+    json_cstr(out, intent_state_names[state->intent.state]);
 }
 
 static void write_wait(struct call *call, struct json_out *out)
@@ -230,7 +227,8 @@ static void resolve_pending(struct call *call)
     const struct resolve_state *state = call->state;
     bool ambiguous = state->intent.ambiguous != 0;
     if (state->order.cancel && ambiguous)
-        problem(call, "already_sent", "An attempt may have happened; it cannot be cancelled. Resolve it when it is unknown.");
+        problem_with(call, "already_sent", write_subject,
+                     "An attempt may have happened; it cannot be cancelled. Resolve it when it is unknown.");
     else if (state->order.resolution == RESOLVE_RETRY && state->is_effect)
         put_away(call);
     else if (state->order.resolution == RESOLVE_HAPPENED && ambiguous)
@@ -238,7 +236,7 @@ static void resolve_pending(struct call *call)
     else if (state->order.resolution == RESOLVE_DID_NOT || state->order.resolution == RESOLVE_DROP)
         say(call, OP_FAIL, true);
     else
-        problem(call, "not_open", "It is pending: nothing of it has been sent that could have happened.");
+        problem_with(call, "not_open", write_subject, "It is pending: nothing of it has been sent that could have happened.");
 }
 
 static void decide(struct call *call)
@@ -260,9 +258,10 @@ static void decide(struct call *call)
     else if (now == STATE_REFUSED && state->order.resolution == RESOLVE_DROP && !state->order.cancel)
         put_away(call);
     else if (now == STATE_REFUSED)
-        problem(call, "refused", "It had no effect, and that is final for this key.");
+        problem_with(call, "refused", write_subject, "It had no effect, and that is final for this key.");
     else
-        problem(call, state->order.cancel ? "already_sent" : "not_open", "It is %s.", intent_state_names[now]);
+        problem_with(call, state->order.cancel ? "already_sent" : "not_open", write_subject, "It is %s.",
+                     intent_state_names[now]);
 }
 
 void resolve_intent(struct call *call, const struct resolve_order *order)
@@ -270,6 +269,7 @@ void resolve_intent(struct call *call, const struct resolve_order *order)
     struct resolve_state *state = arena_zalloc(call->request->arena, 1, sizeof *state);
     ASSERT(state != NULL);
     state->order = *order;
+    state->space = call->space;
     call->state = state;
     call_submit_read(call, read_subject, decide);
 }

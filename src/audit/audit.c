@@ -18,18 +18,59 @@ struct row_decision *audit_add(struct audit_batch *batch)
     if (batch->count == batch->cap) {
         size_t cap = batch->cap == 0 ? 64 : batch->cap * 2;
         struct row_decision *rows = arena_zalloc(batch->arena, cap, sizeof *rows);
-        if (rows == NULL) {
+        struct bytes *notes = arena_zalloc(batch->arena, cap, sizeof *notes);
+        if (rows == NULL || notes == NULL) {
             batch->failed = true;
             return NULL;
         }
-        if (batch->count > 0)
+        if (batch->count > 0) {
             memcpy(rows, batch->rows, batch->count * sizeof *rows);
+            memcpy(notes, batch->notes, batch->count * sizeof *notes);
+        }
         batch->rows = rows;
+        batch->notes = notes;
         batch->cap = cap;
     }
     struct row_decision *row = &batch->rows[batch->count++];
     *row = (struct row_decision){.count = 1};
     return row;
+}
+
+void audit_note(struct audit_batch *batch, struct bytes space, int64_t intent, struct bytes json)
+{
+    size_t at = batch->count;
+    while (at > 0 && batch->rows[at - 1].intent != intent)
+        at--;
+    if (at == 0) {
+        struct row_decision *row = audit_add(batch);
+        if (row == NULL)
+            return;
+        row->space = space;
+        row->kind = AUDIT_OUTBOX;
+        row->intent = intent;
+        row->state = -1;
+        row->actor = BYTES("semel");
+        at = batch->count;
+    }
+    struct bytes *notes = &batch->notes[at - 1];
+    *notes = notes->at == NULL ? arena_dup(batch->arena, json)
+                               : arena_printf(batch->arena, "%.*s,%.*s", BYTES_ARG(*notes), BYTES_ARG(json));
+    if (notes->at == NULL)
+        batch->failed = true;
+}
+
+/* The notes become the last member of the row's detail. */
+static void write_notes(struct audit_batch *batch, size_t at)
+{
+    struct row_decision *row = &batch->rows[at];
+    struct bytes detail = row->detail.at != NULL ? row->detail : BYTES("{}"), notes = batch->notes[at];
+    if (notes.at == NULL)
+        return;
+    detail.len--;
+    row->detail = arena_printf(batch->arena, "%.*s%s\"%.*s\":[%.*s]}", BYTES_ARG(detail), detail.len > 1 ? "," : "",
+                               BYTES_ARG(AUDIT_OUTBOX), BYTES_ARG(notes));
+    if (row->detail.at == NULL)
+        batch->failed = true;
 }
 
 static struct hash row_hash(const struct row_decision *row, const struct hash *previous)
@@ -54,6 +95,7 @@ void audit_seal(struct audit_batch *batch, struct audit_chain *chain, struct id_
     }
     for (size_t i = 0; i < batch->count; i++) {
         struct row_decision *row = &batch->rows[i];
+        write_notes(batch, i);
         row->id = id_next(ids, wall_us);
         row->lane = chain->lane;
         row->seq = ++chain->seq;

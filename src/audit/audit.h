@@ -1,6 +1,6 @@
 /*
  * audit: the decision log. Append-only; every transition of every intent writes its row here in the same transaction, with the columns that
- * it changed, so that the log alone rebuilds the state (ledger/rebuild.c). It is the truth, the other tables are its projection.
+ * it changed, so that the log alone rebuilds the state (ledger/rebuild.c, act/rebuild.c, exceptions/rebuild.c). It is the truth, the other tables are its projection.
  *
  * Rows form a hash chain per lane. A lane is one writer: SQLite has lane 0, each PostgreSQL connection that writes has its own, so that nodes
  * do not wait for each other. hash = SHA-256(previous hash, numbers, texts), each part preceded by its length; the tail of the chain is kept in `lane`.
@@ -30,6 +30,7 @@ struct audit_chain {
 struct audit_batch {
     struct arena *arena;
     struct row_decision *rows;
+    struct bytes *notes; /* beside each row; see audit_note() */
     size_t count, cap;
     bool failed; /* no memory: the transaction must not be committed */
 };
@@ -38,6 +39,10 @@ void audit_batch_init(struct audit_batch *batch, struct arena *arena);
 
 /* A new row to be filled in, zeroed but for `count` = 1; NULL when there is no memory (and `failed` is set). Valid until the next add. */
 struct row_decision *audit_add(struct audit_batch *batch);
+
+/* What the outbox changed with the last decision about this intent, as JSON: it joins the list `outbox` in that row's detail. Where
+ * nothing was decided about the intent in this transaction, a row of its own is added. */
+void audit_note(struct audit_batch *batch, struct bytes space, int64_t intent, struct bytes json);
 
 /* Gives each row its id, sequence number, times and hash; `chain` moves to the new tail. */
 void audit_seal(struct audit_batch *batch, struct audit_chain *chain, struct id_source *ids, int64_t wall_us, int64_t run_us);
@@ -52,6 +57,9 @@ CHECKED enum status audit_chain_load(struct store *store, uint32_t lane, struct 
 
 /* The member of a confirming row's detail that is no column of the intent: the SHA-256 of the result, in hex. */
 #define AUDIT_RESULT_HASH BYTES("result_sha256")
+
+/* The member of any row's detail that says what changed in the outbox: a list, see act/outbox.h. */
+#define AUDIT_OUTBOX BYTES("outbox")
 
 struct audit_verified {
     int64_t lanes, rows;

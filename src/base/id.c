@@ -40,6 +40,12 @@ int64_t id_next(struct id_source *source, int64_t wall_us)
     return source->last;
 }
 
+int64_t id_floor(int64_t wall_us)
+{
+    int64_t ms = wall_us / 1000 - ID_EPOCH_MS;
+    return ms < 0 ? 0 : (ms > TIME_MAX_MS ? TIME_MAX_MS : ms) << TIME_SHIFT;
+}
+
 int64_t id_time_us(int64_t id)
 {
     return ((id >> TIME_SHIFT) + ID_EPOCH_MS) * 1000;

@@ -22,6 +22,9 @@ void id_init(struct id_source *source, uint32_t lane, int64_t floor);
 
 int64_t id_next(struct id_source *source, int64_t wall_us);
 
+/* The smallest id that can be given out at that wall time. */
+int64_t id_floor(int64_t wall_us);
+
 /* The wall time inside an id. */
 int64_t id_time_us(int64_t id);
 

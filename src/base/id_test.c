@@ -45,6 +45,15 @@ TEST(id_holds_its_time)
     CHECK_INT(id_time_us(id_next(&source, NOW_US)), NOW_US / 1000 * 1000);
 }
 
+TEST(id_floor_parts_the_ids_of_before_and_after)
+{
+    struct id_source source;
+    id_init(&source, 1023, 0);
+    int64_t before = id_next(&source, NOW_US - 1000000), after = id_next(&source, NOW_US);
+    CHECK(before < id_floor(NOW_US) && id_floor(NOW_US) <= after);
+    CHECK_INT(id_floor(0), 0);
+}
+
 TEST(id_text_sorts_as_the_number_and_reads_back)
 {
     static const int64_t ids[] = {0, 1, 31, 32, 4095, INT64_C(1) << 22, INT64_C(0x7654321076543210), INT64_MAX};

@@ -7,7 +7,7 @@
 
 #include "base/bytes.h"
 
-enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARN, LOG_ERROR };
+enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARN, LOG_ERROR, LOG_OFF };
 enum log_format { LOG_LOGFMT, LOG_JSON };
 
 struct log_field {

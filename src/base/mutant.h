@@ -37,6 +37,7 @@
     X(DEAD_AMBIGUOUS, "what may have happened becomes a dead letter")                     \
     X(TRIES_UNCOUNTED, "the outbox does not count its tries")                             \
     X(PERSON_UNTOLD, "a dead letter is put away without telling anybody")                 \
+    X(OUTBOX_UNLOGGED, "a change of the outbox is not in the log")                        \
     X(FORGET_ROW, "the outbox row stays when its intent is forgotten")
 
 #define MUTANT_ENUM(name, rule) MUTANT_##name,

@@ -23,10 +23,24 @@
     {                                                                                 \
         "EXCEPTION", CLI_TEXT, "The exception's id, from exceptions ls.", NULL, false \
     }
+#define EVENT_ARGUMENT                                                   \
+    {                                                                    \
+        "EVENT", CLI_TEXT, "The event's id, from inbox ls.", NULL, false \
+    }
+#define SOURCE_ARGUMENT                                                     \
+    {                                                                       \
+        "SOURCE", CLI_TEXT, "The source's name in the policy.", NULL, false \
+    }
 #define ALL_SHARED (CLI_CALLS_DAEMON | CLI_PRINTS_JSON)
 
 /* clang-format off */
 const struct cli_command cli_commands[] = {
+    {"agents start", "Let an agent that was stopped go on.", {{"AGENT", CLI_TEXT, "The name or id of its token.", NULL, false}}, NULL, ALL_SHARED, NULL,
+     agents_start_run},
+    {"agents stop", "Stop an agent at once: its token begins nothing new. It may finish what it began.",
+     {{"AGENT", CLI_TEXT, "The name or id of its token.", NULL, false}}, NULL, ALL_SHARED,
+     "Tool calls at /mcp, claims, effects and /to are refused from the next request on, and the model is told so. It is in the decision log.\n\n"
+     "  semel agents stop support-bot", agents_stop_run},
     {"audit verify", "Check that no row of the decision log and no result was changed or removed.", {{0}}, audit_verify_options, CLI_PRINTS_JSON,
      "Reads the data itself, so it also works while the daemon is stopped. Exit 65 when a row does not fit.", audit_verify_run},
     {"claim", "Ask to do a thing once: go ahead, here is the result, or wait.", {{0}}, claim_options, ALL_SHARED,
@@ -66,14 +80,46 @@ const struct cli_command cli_commands[] = {
     {"help", "Show the commands, or all about one of them.",
      {{"COMMAND", CLI_TEXT, "A command, or the first word of several.", NULL, true},
       {"SUBCOMMAND", CLI_TEXT, "Its second word.", NULL, true}}, help_options, 0, NULL, help_run},
+    {"inbox limit", "Let only so many events of a source go on for a while.", {SOURCE_ARGUMENT}, inbox_limit_options, ALL_SHARED,
+     "The others are muted: kept, not forwarded, and can be released.\n\n"
+     "  semel inbox limit website --most 10 --every 1m --for 2h --note 'someone tests the form'", inbox_limit_run},
+    {"inbox ls", "List what came in, newest first.", {{0}}, inbox_ls_options, ALL_SHARED, NULL, inbox_ls_run},
+    {"inbox mute", "Keep the events of a source back for a while.", {SOURCE_ARGUMENT}, inbox_mute_options, ALL_SHARED,
+     "They are taken in and kept, not forwarded, and can be released.\n\n"
+     "  semel inbox mute website --for 2h --note 'their plugin sends everything again'", inbox_mute_run},
+    {"inbox release", "Let an event through that was suppressed, held, muted or ignored.", {EVENT_ARGUMENT}, inbox_note_options, ALL_SHARED,
+     "Once: a second release changes nothing.", inbox_release_run},
+    {"inbox replay", "Forward an event again on purpose.", {{"EVENT", CLI_TEXT, "The event's id; or give --source.", NULL, true}},
+     inbox_replay_options, ALL_SHARED,
+     "For one that went on and got lost behind semel. Each replay has a key of its own: it does happen again.\n\n"
+     "  semel inbox replay --source website --since 2026-11-16T09:00:00Z --dry-run", inbox_replay_run},
+    {"inbox show", "Show one event.", {EVENT_ARGUMENT}, inbox_show_options, ALL_SHARED, NULL, inbox_show_run},
+    {"inbox suppress", "Say that a held event is a copy indeed.", {EVENT_ARGUMENT}, inbox_note_options, ALL_SHARED, NULL, inbox_suppress_run},
+    {"inbox unmute", "Hear a source again that was muted or limited.", {SOURCE_ARGUMENT}, inbox_note_options, ALL_SHARED, NULL, inbox_unmute_run},
+    {"inbox why", "Tell the story of an event in plain words.", {EVENT_ARGUMENT}, NULL, ALL_SHARED, NULL, inbox_why_run},
     {"intents", "List intents, newest first.", {{0}}, intents_options, ALL_SHARED, NULL, intents_run},
     {"key", "Show the key that a template makes from an input. Asks no daemon.",
      {{"TEMPLATE", CLI_TEXT, "Such as followup:{lead_id}:{day}.", NULL, false}}, key_options_table, CLI_PRINTS_JSON,
      "Without --input it explains the parts of the template.\n\n"
      "  semel key 'followup:{lead_id}:{day}' --time sent_at --zone Europe/Paris --input '{\"lead_id\":8821,\"sent_at\":\"2026-11-16T09:00:00Z\"}'",
      key_run},
+    {"keys lint", "Look at the keys of the last days, and say whether duplicates would be recognised.", {{0}}, keys_lint_options, ALL_SHARED,
+     "Names what is wrong, proposes a template and says what it would have done on the same traffic. Exit 65 when there is a problem.\n\n"
+     "  semel keys lint --workflow followup --since 30d", keys_lint_run},
+    {"mcp", "Make each tool call of an MCP server once: put it in front of the server's command.",
+     {{"CMD [ARG...]", CLI_REST, "The server's command and its arguments.", NULL, false}}, mcp_options, CLI_CALLS_URL,
+     "Speaks MCP on stdin and stdout. Tools that only read pass; any other call goes through the ledger, and an equal one of the same run gets\n"
+     "its result. Works with a daemon or, like semel run, on the data itself. The exit code is the server's.\n\n"
+     "  semel mcp -- npx -y @modelcontextprotocol/server-filesystem /srv/files\n"
+     "  semel mcp --run \"$TICKET\" --server mail --key-fields 'send_mail=to,template' -- ./mail-server", mcp_run},
+    {"mcp-server", "Give an agent semel's own tools: check, claim, confirm, fail, explain, list exceptions.", {{0}}, NULL, CLI_CALLS_DAEMON,
+     "Speaks MCP on stdin and stdout and asks the daemon, with the rights of SEMEL_TOKEN. In an agent's settings:\n\n"
+     "  { \"mcpServers\": { \"semel\": { \"command\": \"semel\", \"args\": [\"mcp-server\"] } } }", mcp_server_run},
     {"policy apply", "Check a policy file and make it the daemon's policy.",
      {{"FILE", CLI_FILE, "The policy, or - for stdin.", NULL, false}}, NULL, ALL_SHARED, NULL, policy_apply_run},
+    {"policy backtest", "Decide what came in lately again by another policy, without acting.",
+     {{"FILE", CLI_FILE, "The policy, or - for stdin.", NULL, false}}, policy_backtest_options, ALL_SHARED,
+     "Nothing is written, forwarded or changed. At most 100,000 events or 20 seconds.", policy_backtest_run},
     {"policy check", "Check a policy file. Asks no daemon.",
      {{"FILE", CLI_FILE, "The policy, or - for stdin.", NULL, false}}, NULL, CLI_PRINTS_JSON,
      "Problems are printed as FILE:LINE:COLUMN: PROBLEM; exit 78.", policy_check_run},
@@ -81,6 +127,12 @@ const struct cli_command cli_commands[] = {
     {"policy show", "Print the daemon's policy.", {{0}}, NULL, ALL_SHARED, NULL, policy_show_run},
     {"quarantine lift", "Go on after a fail-over that may have lost decisions.", {{0}}, quarantine_lift_options, ALL_SHARED,
      "Look first at what is held: semel intents --state unknown", quarantine_lift_run},
+    {"receive mail", "Hand e-mails over to a source, each once.", {{"-", CLI_TEXT, "One mail from stdin, which is also the default.", NULL, true}},
+     receive_mail_options, ALL_SHARED,
+     "Repeating it does no harm: a mail is recognised. Mails that are not taken are named, and the exit code is 65 when they are refused.\n"
+     "From stdin, whatever is no fault of the mail is exit 75, so that a mail server keeps it and tries again.\n\n"
+     "  |\"/usr/bin/semel receive mail --source leads\"           in a .forward file\n"
+     "  semel receive mail --source leads --mbox ~/old-leads.mbox", receive_mail_run},
     {"release", "Give a claim back untouched: nothing was done.", {INTENT_ARGUMENT}, release_options, ALL_SHARED, NULL, release_run},
     {"run", "Run a command once for its key; a duplicate gets its output and exit code.",
      {{"CMD [ARG...]", CLI_REST, "The command and its arguments.", NULL, false}}, run_options, CLI_CALLS_URL,
@@ -88,6 +140,10 @@ const struct cli_command cli_commands[] = {
      "could not be started. It finds SEMEL_KEY, SEMEL_ATTEMPT, SEMEL_INTENT and SEMEL_DOWNSTREAM_KEY in its environment.\n\n"
      "  semel run --key 'digest:{day}' -- ./send-digest.sh\n"
      "  semel run --key \"import:$(date +%F)\" --on-running skip --keep 7d -- ./import.sh --all", run_run},
+    {"runs ls", "List the runs with model calls, newest first: how many were made and how many came from memory.", {{0}}, runs_ls_options, ALL_SHARED, NULL,
+     runs_ls_run},
+    {"runs show", "Show the model calls of a run, by provider and model.", {{"RUN", CLI_TEXT, "The run's name, as in Semel-Run.", NULL, false}}, NULL, ALL_SHARED,
+     NULL, runs_show_run},
     {"secret ls", "List the secrets: names, versions and times, never values.", {{0}}, NULL, ALL_SHARED, NULL, secret_ls_run},
     {"secret rewrap", "Change the master key that secrets are sealed with, while the daemon runs.", {{0}}, NULL, ALL_SHARED,
      "Where the key is the daemon's own (DIR/master.key), it makes a new one and forgets the old one. Where it was given with --master-key,\n"
@@ -102,6 +158,7 @@ const struct cli_command cli_commands[] = {
      "The first start writes an admin token to DIR/admin.token. Use it to make others: semel token create --data DIR …", serve_run},
     {"show", "Show one intent.", {{"INTENT", CLI_TEXT, "The intent's id, or its key when --workflow is given.", NULL, false}},
      show_options, ALL_SHARED, NULL, show_run},
+    {"sources ls", "List the sources of the policy, and what came from them.", {{0}}, NULL, ALL_SHARED, NULL, sources_ls_run},
     {"status", "Say whether the daemon is ready. Exit 75 when it is not.", {{0}}, NULL, ALL_SHARED, NULL, status_run},
     {"threads ls", "List conversations, newest first.", {{0}}, threads_ls_options, ALL_SHARED, NULL, threads_ls_run},
     {"threads show", "Tell the story of a conversation: what was asked, and what was done about it.",
@@ -121,8 +178,8 @@ const struct cli_command cli_commands[] = {
     {"up", "Run the daemon for this computer only, without tokens.", {{0}}, daemon_options, 0,
      "For trying things out. It listens on a loopback address only; use serve to be reached from elsewhere.", up_run},
     {"version", "Print the version.", {{0}}, NULL, CLI_PRINTS_JSON, NULL, version_run},
-    {"why", "Tell the story of an intent or a conversation in plain words.",
-     {{"INTENT", CLI_TEXT, "The intent's id, or its key when --workflow is given; or a conversation's id.", NULL, false}}, why_options, ALL_SHARED, NULL, why_run},
+    {"why", "Tell the story of an intent, an event or a conversation in plain words.",
+     {{"ID", CLI_TEXT, "The id of an intent, an event or a conversation; or an intent's key when --workflow is given.", NULL, false}}, why_options, ALL_SHARED, NULL, why_run},
 };
 
 const struct cli_exit_row cli_exits[] = {

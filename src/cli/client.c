@@ -429,6 +429,30 @@ int client_call(struct cli *cli, const struct client_request *request, struct cl
     return CLI_OK;
 }
 
+struct bytes client_path(struct cli *cli, const char *collection, const char *verb)
+{
+    struct buf path;
+    buf_init(&path, 4096);
+    buf_add_cstr(&path, collection);
+    client_path_add(&path, bytes_of(cli->arguments[0]));
+    buf_add_cstr(&path, verb);
+    struct bytes text = path.failed ? BYTES_NONE : arena_dup(&cli->arena, buf_bytes(&path));
+    buf_release(&path);
+    return text;
+}
+
+void client_write_options(struct cli *cli, struct json_out *out, const char *const *names, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        char option[32];
+        snprintf(option, sizeof option, "--%s", names[i]);
+        if (cli_text(cli, option) == NULL)
+            continue;
+        json_name(out, names[i]);
+        json_cstr(out, cli_text(cli, option));
+    }
+}
+
 int client_get(struct cli *cli, struct buf *path, struct client_reply *ret_reply)
 {
     struct bytes text = path->failed ? BYTES_NONE : arena_dup(&cli->arena, buf_bytes(path));

@@ -55,6 +55,12 @@ enum cli_exit client_exit(long status, struct bytes code);
 void client_path_add(struct buf *path, struct bytes part);
 void client_query_add(struct buf *path, const char *name, const char *value);
 
+/* COLLECTION/ARGUMENT and then `verb`, of the command's first argument; BYTES_NONE when it is too long. */
+struct bytes client_path(struct cli *cli, const char *collection, const char *verb);
+
+/* Those of the options `--NAME` that were given, as members of an object. */
+void client_write_options(struct cli *cli, struct json_out *out, const char *const *names, size_t count);
+
 /* GET of the path in `path`, which is released. */
 int client_get(struct cli *cli, struct buf *path, struct client_reply *ret_reply);
 

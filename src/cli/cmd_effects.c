@@ -6,6 +6,8 @@
 #include "cli/print.h"
 #include "env/env.h"
 
+#define COLLECTION "/v1/effects"
+
 /* ---- ls ---- */
 
 const struct cli_option effects_ls_options[] = {
@@ -16,6 +18,14 @@ const struct cli_option effects_ls_options[] = {
     {"--after", "CURSOR", CLI_TEXT, "Go on behind the last page.", NULL, NULL, NULL, false},
     {0},
 };
+
+static struct bytes destination_of(struct cli *cli, const struct json *effect)
+{
+    struct bytes name = print_field(cli, effect, "destination");
+    if (!bytes_is(print_field(cli, effect, "stranded"), "true"))
+        return name;
+    return arena_printf(&cli->arena, "%.*s (not in the policy)", BYTES_ARG(name));
+}
 
 static void print_effects(struct cli *cli, const struct json *data)
 {
@@ -30,7 +40,7 @@ static void print_effects(struct cli *cli, const struct json *data)
         struct bytes state = print_field(cli, effect, "state");
         const struct bytes cells[] = {print_field(cli, effect, "effect"),        state,
                                       print_field(cli, effect, "step"),          print_field(cli, effect, "tries"),
-                                      arena_dup(&cli->arena, bytes_of(created)), print_field(cli, effect, "destination"),
+                                      arena_dup(&cli->arena, bytes_of(created)), destination_of(cli, effect),
                                       print_field(cli, effect, "key"),           print_field(cli, effect, "note")};
         table_add(&table, cells, print_state_colour(state));
     }
@@ -77,14 +87,7 @@ static int make_body(struct cli *cli, struct json_out *out)
 {
     static const char *const texts[] = {"destination", "workflow", "key", "group", "priority"};
     json_open(out, '{');
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-        char option[32];
-        snprintf(option, sizeof option, "--%s", texts[i]);
-        if (cli_text(cli, option) == NULL)
-            continue;
-        json_name(out, texts[i]);
-        json_cstr(out, cli_text(cli, option));
-    }
+    client_write_options(cli, out, texts, sizeof texts / sizeof *texts);
     if (cli_text(cli, "--delay") != NULL) {
         json_name(out, "delay_ms");
         json_i64(out, cli_duration_us(cli, "--delay", 0) / 1000);
@@ -122,22 +125,10 @@ int effects_add_run(struct cli *cli)
 
 /* ---- show, retry, cancel, resolve ---- */
 
-static struct bytes path_of(struct cli *cli, const char *verb)
-{
-    struct buf path;
-    buf_init(&path, 1024);
-    buf_add_cstr(&path, "/v1/effects");
-    client_path_add(&path, bytes_of(cli->arguments[0]));
-    buf_add_cstr(&path, verb);
-    struct bytes text = arena_dup(&cli->arena, buf_bytes(&path));
-    buf_release(&path);
-    return text;
-}
-
 int effects_show_run(struct cli *cli)
 {
     struct client_reply reply;
-    int code = client_call(cli, &(struct client_request){.method = "GET", .path = path_of(cli, "")}, &reply);
+    int code = client_call(cli, &(struct client_request){.method = "GET", .path = client_path(cli, COLLECTION, "")}, &reply);
     if (code != CLI_OK)
         return code;
     if (cli_on(cli, "--json")) {
@@ -182,14 +173,12 @@ static int say(struct cli *cli, const char *verb, const char *outcome)
         json_cstr(&out, outcome);
         code = add_json(cli, &out, "result", "--result");
     }
-    if (cli_text(cli, "--note") != NULL) {
-        json_name(&out, "note");
-        json_cstr(&out, cli_text(cli, "--note"));
-    }
+    client_write_options(cli, &out, &(const char *){"note"}, 1);
     json_close(&out, '}');
     if (code == CLI_OK)
-        code = client_call(cli, &(struct client_request){.method = "POST", .path = path_of(cli, verb), .body = buf_bytes(&body)},
-                           &reply);
+        code = client_call(
+            cli, &(struct client_request){.method = "POST", .path = client_path(cli, COLLECTION, verb), .body = buf_bytes(&body)},
+            &reply);
     buf_release(&body);
     if (code != CLI_OK)
         return code;

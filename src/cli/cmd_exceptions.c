@@ -1,9 +1,9 @@
-#include <stdio.h>
-
 #include "cli/client.h"
 #include "cli/commands.h"
 #include "cli/print.h"
 #include "env/env.h"
+
+#define COLLECTION "/v1/exceptions"
 
 /* ---- ls ---- */
 
@@ -16,9 +16,15 @@ const struct cli_option exceptions_ls_options[] = {
     {0},
 };
 
+static struct bytes about_of(struct cli *cli, const struct json *card)
+{
+    struct bytes event = print_field(cli, card, "event");
+    return event.len > 0 ? event : print_field(cli, card, "intent");
+}
+
 static void print_cards(struct cli *cli, const struct json *data)
 {
-    static const char *const headings[] = {"EXCEPTION", "KIND", "OWNER", "DUE", "INTENT", "RESOLUTION", "REASON"};
+    static const char *const headings[] = {"EXCEPTION", "KIND", "OWNER", "DUE", "ABOUT", "RESOLUTION", "REASON"};
     struct table table;
     int64_t now_us = env_real_wall_us();
     table_init(&table, &cli->arena, headings, sizeof headings / sizeof *headings);
@@ -28,9 +34,12 @@ static void print_cards(struct cli *cli, const struct json *data)
         int64_t due_us = print_time_of(card, "due_at");
         print_when(due_us, now_us, due);
         bool open = bytes_is(print_field(cli, card, "state"), "open");
-        const struct bytes cells[] = {print_field(cli, card, "exception"), print_field(cli, card, "kind"),
-                                      print_field(cli, card, "owner"),     arena_dup(&cli->arena, bytes_of(due)),
-                                      print_field(cli, card, "intent"),    print_field(cli, card, "resolution"),
+        const struct bytes cells[] = {print_field(cli, card, "exception"),
+                                      print_field(cli, card, "kind"),
+                                      print_field(cli, card, "owner"),
+                                      arena_dup(&cli->arena, bytes_of(due)),
+                                      about_of(cli, card),
+                                      print_field(cli, card, "resolution"),
                                       print_field(cli, card, "reason")};
         table_add(&table, cells, !open ? COLOUR_DIM : due_us < now_us ? COLOUR_RED : COLOUR_YELLOW);
     }
@@ -46,27 +55,31 @@ int exceptions_ls_run(struct cli *cli)
 
 /* ---- one ---- */
 
-static struct bytes path_of(struct cli *cli, const char *verb)
+/* The event that it is about, and the one that it looks like. */
+static void print_texts(struct cli *cli, const struct json *card)
 {
-    struct buf path;
-    buf_init(&path, 1024);
-    buf_add_cstr(&path, "/v1/exceptions");
-    client_path_add(&path, bytes_of(cli->arguments[0]));
-    buf_add_cstr(&path, verb);
-    struct bytes text = arena_dup(&cli->arena, buf_bytes(&path));
-    buf_release(&path);
-    return text;
+    static const char *const names[] = {"like", "about"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const struct json *event = json_get(card, bytes_of(names[i]));
+        if (event == NULL || event->type != JSON_OBJECT)
+            continue;
+        print_line("\n%.*s  %.*s  %.*s  %.*s", BYTES_ARG(print_field(cli, event, "received_at")),
+                   BYTES_ARG(print_field(cli, event, "event")), BYTES_ARG(print_field(cli, event, "source")),
+                   BYTES_ARG(print_field(cli, event, "from")));
+        print_line("    %.*s%s", BYTES_ARG(print_field(cli, event, "text")), i == 1 ? "\n" : "");
+    }
 }
 
 static void print_card(struct cli *cli, const struct json *card)
 {
-    static const char *const names[] = {"exception", "kind",       "state",       "intent",     "owner",       "due_at",
+    static const char *const names[] = {"exception", "kind",       "state",       "intent",     "event",       "owner", "due_at",
                                         "reason",    "created_at", "resolved_at", "resolution", "resolved_by", "note"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         struct bytes value = print_field(cli, card, names[i]);
         if (value.len > 0)
             print_line("%-12s %.*s", names[i], BYTES_ARG(value));
     }
+    print_texts(cli, card);
     const struct json *choices = json_get(card, BYTES("choices"));
     for (uint32_t i = 0; choices != NULL && choices->type == JSON_ARRAY && i < choices->count; i++)
         print_line("  %-10.*s %.*s", BYTES_ARG(print_field(cli, &choices->items[i], "choice")),
@@ -76,7 +89,7 @@ static void print_card(struct cli *cli, const struct json *card)
 int exceptions_show_run(struct cli *cli)
 {
     struct client_reply reply;
-    int code = client_call(cli, &(struct client_request){.method = "GET", .path = path_of(cli, "")}, &reply);
+    int code = client_call(cli, &(struct client_request){.method = "GET", .path = client_path(cli, COLLECTION, "")}, &reply);
     if (code != CLI_OK)
         return code;
     if (cli_on(cli, "--json"))
@@ -88,7 +101,7 @@ int exceptions_show_run(struct cli *cli)
 
 /* ---- deciding ---- */
 
-static const char *const choices[] = {"happened", "did_not", "retry", "drop", NULL};
+static const char *const choices[] = {"happened", "did_not", "retry", "drop", "release", "suppress", NULL};
 
 const struct cli_option exceptions_resolve_options[] = {
     {"--choice", "CHOICE", CLI_CHOICE, "What you decide; semel exceptions show says what follows.", NULL, NULL, choices, true},
@@ -109,17 +122,11 @@ static int say(struct cli *cli, const char *verb, const char *const *names, size
     buf_init(&body, 64 << 10);
     struct json_out out = json_out_to(&body);
     json_open(&out, '{');
-    for (size_t i = 0; i < count; i++) {
-        char option[32];
-        snprintf(option, sizeof option, "--%s", names[i]);
-        if (cli_text(cli, option) == NULL)
-            continue;
-        json_name(&out, names[i]);
-        json_cstr(&out, cli_text(cli, option));
-    }
+    client_write_options(cli, &out, names, count);
     json_close(&out, '}');
-    int code = client_call(cli, &(struct client_request){.method = "POST", .path = path_of(cli, verb), .body = buf_bytes(&body)},
-                           &reply);
+    int code = client_call(
+        cli, &(struct client_request){.method = "POST", .path = client_path(cli, COLLECTION, verb), .body = buf_bytes(&body)},
+        &reply);
     buf_release(&body);
     if (code != CLI_OK)
         return code;
@@ -128,8 +135,9 @@ static int say(struct cli *cli, const char *verb, const char *const *names, size
     else if (json_get(&reply.json, BYTES("owner")) != NULL)
         print_card(cli, &reply.json);
     else
-        print_line("%.*s is now %.*s", BYTES_ARG(print_field(cli, &reply.json, "intent")),
-                   BYTES_ARG(print_field(cli, &reply.json, "state")));
+        print_line(
+            "%.*s is now %.*s", BYTES_ARG(about_of(cli, &reply.json)),
+            BYTES_ARG(print_field(cli, &reply.json, json_get(&reply.json, BYTES("verdict")) != NULL ? "verdict" : "state")));
     return CLI_OK;
 }
 

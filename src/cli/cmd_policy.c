@@ -139,6 +139,9 @@ static int send_policy(struct cli *cli, struct bytes text)
     else
         print_line("policy %.*s %s", BYTES_ARG(print_field(cli, &reply.json, "version")),
                    changed != NULL && changed->type == JSON_FALSE ? "was already in force" : "is in force");
+    struct bytes stranded = print_field(cli, &reply.json, "stranded");
+    if (stranded.len > 0 && !bytes_is(stranded, "0"))
+        cli_note("%.*s effects wait for a destination that this policy does not have: semel effects ls", BYTES_ARG(stranded));
     return CLI_OK;
 }
 
@@ -149,8 +152,74 @@ int policy_apply_run(struct cli *cli)
     int code = check_file(cli, &policy, &text);
     if (code != CLI_OK)
         return code;
+    print_warnings(cli->arguments[0], policy);
     policy_free(policy);
     return send_policy(cli, text);
+}
+
+/* ---- backtest ---- */
+
+const struct cli_option policy_backtest_options[] = {
+    {"--since", "TIME", CLI_DURATION, "How far to look back.", "7d", NULL, NULL, false},
+    {0},
+};
+
+static void print_examples(struct cli *cli, const struct json *examples)
+{
+    static const char *const headings[] = {"EVENT", "SOURCE", "WAS", "WOULD BE", "SCORE", "FIRST", "BECAUSE"};
+    struct table table;
+    table_init(&table, &cli->arena, headings, sizeof headings / sizeof *headings);
+    for (uint32_t i = 0; i < examples->count; i++) {
+        const struct json *one = &examples->items[i];
+        const struct bytes cells[] = {print_field(cli, one, "event"),  print_field(cli, one, "source"),
+                                      print_field(cli, one, "was"),    print_field(cli, one, "would"),
+                                      print_field(cli, one, "score"),  print_field(cli, one, "first"),
+                                      print_field(cli, one, "because")};
+        table_add(&table, cells, COLOUR_NONE);
+    }
+    if (examples->count > 0)
+        table_print(&table);
+}
+
+static void print_backtest(struct cli *cli, const struct json *json)
+{
+    const struct json *verdicts = json_get(json, BYTES("verdicts")), *examples = json_get(json, BYTES("examples"));
+    print_line("%.*s events since %.*s, %.*s of them decided otherwise%s", BYTES_ARG(print_field(cli, json, "events")),
+               BYTES_ARG(print_field(cli, json, "since")), BYTES_ARG(print_field(cli, json, "changed")),
+               bytes_is(print_field(cli, json, "whole"), "true") ? "" : " (there are more; it ended at its limit)");
+    for (uint32_t i = 0; verdicts != NULL && verdicts->type == JSON_ARRAY && i < verdicts->count; i++) {
+        const struct json *one = &verdicts->items[i];
+        print_line("  %-10.*s -> %-10.*s %.*s", BYTES_ARG(print_field(cli, one, "was")),
+                   BYTES_ARG(print_field(cli, one, "would")), BYTES_ARG(print_field(cli, one, "count")));
+    }
+    if (examples != NULL && examples->type == JSON_ARRAY)
+        print_examples(cli, examples);
+}
+
+int policy_backtest_run(struct cli *cli)
+{
+    struct policy *policy;
+    struct bytes text;
+    struct client_reply reply;
+    struct buf path;
+    int code = check_file(cli, &policy, &text);
+    if (code != CLI_OK)
+        return code;
+    policy_free(policy);
+    buf_init(&path, 1024);
+    buf_add_cstr(&path, "/v1/policy/backtest");
+    client_query_add(&path, "since", cli_text(cli, "--since"));
+    const struct client_request request = {
+        .method = "POST", .path = arena_dup(&cli->arena, buf_bytes(&path)), .body = text, .content_type = "application/yaml"};
+    buf_release(&path);
+    code = client_call(cli, &request, &reply);
+    if (code != CLI_OK)
+        return code;
+    if (cli_on(cli, "--json"))
+        print_json(&reply.json);
+    else
+        print_backtest(cli, &reply.json);
+    return CLI_OK;
 }
 
 /* ---- show ---- */
@@ -215,7 +284,18 @@ static struct bytes setting_values(struct cli *cli, const struct setting *settin
 }
 
 /* Which table a setting is of. */
-enum setting_of { OF_POLICY, OF_DESTINATION, OF_SOURCE };
+enum setting_of { OF_POLICY, OF_DESTINATION, OF_MCP, OF_SOURCE };
+
+static const char *place_name(unsigned places, enum setting_of of)
+{
+    if (of == OF_MCP)
+        return places == MCP_SERVER ? "server" : "tool";
+    if (of != OF_POLICY)
+        return of == OF_DESTINATION ? "destination" : "source";
+    if (places == POLICY_TOP)
+        return "top";
+    return places == POLICY_WORKFLOW ? "workflow" : "both";
+}
 
 static void print_setting_json(struct cli *cli, const struct setting *setting, enum setting_of of)
 {
@@ -239,6 +319,8 @@ static void print_setting_json(struct cli *cli, const struct setting *setting, e
     json_bool(&out, of == OF_POLICY && (setting->places & POLICY_WORKFLOW) != 0);
     json_name(&out, "destination");
     json_bool(&out, of == OF_DESTINATION);
+    json_name(&out, "mcp");
+    json_cstr(&out, of == OF_MCP ? place_name(setting->places, of) : NULL);
     json_name(&out, "source");
     json_bool(&out, of == OF_SOURCE);
     json_name(&out, "help");
@@ -246,15 +328,6 @@ static void print_setting_json(struct cli *cli, const struct setting *setting, e
     json_close(&out, '}');
     print_json_buf(&buf);
     buf_release(&buf);
-}
-
-static const char *place_name(unsigned places, enum setting_of of)
-{
-    if (of != OF_POLICY)
-        return of == OF_DESTINATION ? "destination" : "source";
-    if (places == POLICY_TOP)
-        return "top";
-    return places == POLICY_WORKFLOW ? "workflow" : "both";
 }
 
 static void show_setting(struct cli *cli, const struct setting *setting, enum setting_of of, struct table *table)
@@ -278,6 +351,8 @@ int policy_settings_run(struct cli *cli)
         show_setting(cli, &policy_settings[i], OF_POLICY, &table);
     for (size_t i = 0; i < destination_setting_count; i++)
         show_setting(cli, &destination_settings[i], OF_DESTINATION, &table);
+    for (size_t i = 0; i < mcp_setting_count; i++)
+        show_setting(cli, &mcp_settings[i], OF_MCP, &table);
     for (size_t i = 0; i < source_setting_count; i++)
         show_setting(cli, &source_settings[i], OF_SOURCE, &table);
     if (!cli_on(cli, "--json"))

@@ -128,19 +128,7 @@ static void print_secrets(struct cli *cli, const struct json *data)
 
 int secret_ls_run(struct cli *cli)
 {
-    struct client_reply reply;
-    int code = client_call(cli, &(struct client_request){.method = "GET", .path = BYTES("/v1/secrets")}, &reply);
-    if (code != CLI_OK)
-        return code;
-    const struct json *data = json_get(&reply.json, BYTES("data"));
-    if (data == NULL || data->type != JSON_ARRAY)
-        return client_problem(cli, &reply);
-    if (cli_on(cli, "--json"))
-        for (uint32_t i = 0; i < data->count; i++)
-            print_json(&data->items[i]);
-    else
-        print_secrets(cli, data);
-    return CLI_OK;
+    return client_list(cli, "/v1/secrets", NULL, 0, print_secrets, "no secrets. Store one: semel secret set NAME");
 }
 
 int secret_rm_run(struct cli *cli)

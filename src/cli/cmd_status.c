@@ -28,6 +28,15 @@ static void print_status(struct cli *cli, const struct json *json, bool ready)
             print_line("  %-9s %.*s", rows[i][0], BYTES_ARG(value));
     }
     print_line("  %-9s %s", "up for", uptime);
+    struct bytes stranded = print_field(cli, json, "effects_stranded");
+    if (stranded.len > 0 && !bytes_is(stranded, "0"))
+        print_line("  %-9s %.*s effects wait for a destination that is not in the policy. See semel effects ls", "STRANDED",
+                   BYTES_ARG(stranded));
+    struct bytes events = print_field(cli, json, "events_waiting");
+    bool failing = bytes_is(print_field(cli, json, "events_failing"), "true");
+    if (failing || (events.len > 0 && !bytes_is(events, "0")))
+        print_line("  %-9s %.*s not decided yet%s", "events", BYTES_ARG(or_unknown(events)),
+                   failing ? "; the last try could not be written, see the log" : "");
     const struct json *quarantine = json_get(json, BYTES("quarantine"));
     if (quarantine != NULL && quarantine->type == JSON_OBJECT)
         print_line(

@@ -75,15 +75,20 @@ static struct bytes scopes_of(struct cli *cli, const struct json *token)
 
 static void print_tokens(struct cli *cli, const struct json *data)
 {
-    static const char *const headings[] = {"ID", "NAME", "SCOPES", "CREATED", "EXPIRES", "REVOKED"};
+    static const char *const headings[] = {"ID", "NAME", "SCOPES", "CREATED", "EXPIRES", "REVOKED", "STOPPED"};
     struct table table;
     table_init(&table, &cli->arena, headings, sizeof headings / sizeof *headings);
     for (uint32_t i = 0; i < data->count; i++) {
         const struct json *token = &data->items[i];
+        const struct json *stopped = json_get(token, BYTES("stopped"));
         struct bytes revoked = print_field(cli, token, "revoked_at");
-        const struct bytes cells[] = {
-            print_field(cli, token, "id"),         print_field(cli, token, "name"),       scopes_of(cli, token),
-            print_field(cli, token, "created_at"), print_field(cli, token, "expires_at"), revoked};
+        const struct bytes cells[] = {print_field(cli, token, "id"),
+                                      print_field(cli, token, "name"),
+                                      scopes_of(cli, token),
+                                      print_field(cli, token, "created_at"),
+                                      print_field(cli, token, "expires_at"),
+                                      revoked,
+                                      stopped != NULL && stopped->type == JSON_TRUE ? BYTES("yes") : BYTES("")};
         table_add(&table, cells, revoked.len > 0 ? COLOUR_DIM : COLOUR_NONE);
     }
     table_print(&table);
@@ -91,30 +96,13 @@ static void print_tokens(struct cli *cli, const struct json *data)
 
 int token_ls_run(struct cli *cli)
 {
-    struct client_reply reply;
-    int code = client_call(cli, &(struct client_request){.method = "GET", .path = BYTES("/v1/tokens")}, &reply);
-    if (code != CLI_OK)
-        return code;
-    const struct json *data = json_get(&reply.json, BYTES("data"));
-    if (data == NULL || data->type != JSON_ARRAY)
-        return client_problem(cli, &reply);
-    if (cli_on(cli, "--json"))
-        for (uint32_t i = 0; i < data->count; i++)
-            print_json(&data->items[i]);
-    else
-        print_tokens(cli, data);
-    return CLI_OK;
+    return client_list(cli, "/v1/tokens", NULL, 0, print_tokens, "no tokens. Make one: semel token create");
 }
 
 int token_revoke_run(struct cli *cli)
 {
     struct client_reply reply;
-    struct buf path;
-    buf_init(&path, 4096);
-    buf_add_cstr(&path, "/v1/tokens");
-    client_path_add(&path, bytes_of(cli->arguments[0]));
-    struct bytes text = path.failed ? BYTES_NONE : arena_dup(&cli->arena, buf_bytes(&path));
-    buf_release(&path);
+    struct bytes text = client_path(cli, "/v1/tokens", "");
     if (text.at == NULL)
         return cli_fail(CLI_USAGE, "that is no token's id. See: semel token ls");
     int code = client_call(cli, &(struct client_request){.method = "DELETE", .path = text}, &reply);

@@ -22,7 +22,9 @@ const struct cli_option trigger_options[] = {
     {"--again-after", "TIME", CLI_DURATION, "Send each again, as a sender does that long after it happened: signed anew.", NULL,
      NULL, NULL, false},
     {"--reorder", NULL, CLI_SWITCH, "Send the latest first.", NULL, NULL, NULL, false},
-    {"--tamper", NULL, CLI_SWITCH, "Change one byte after signing: it must be refused.", NULL, NULL, NULL, false},
+    {"--tamper", NULL, CLI_SWITCH,
+     "Change one byte after signing, or of the secret where the body is not signed: it must be refused.", NULL, NULL, NULL,
+     false},
     {"--secret", "REF", CLI_TEXT, "Where the secret is: env:NAME or file:/PATH.", NULL, NULL, NULL, false},
     {"--policy", "FILE", CLI_FILE, "The policy, in place of the daemon's.", NULL, NULL, NULL, false},
     {"--dry-run", NULL, CLI_SWITCH, "Print what would be sent, without a secret, and send nothing.", NULL, NULL, NULL, false},
@@ -67,6 +69,8 @@ static int take_preset(struct trigger *trigger)
         return cli_fail(CLI_USAGE, "the preset \"%s\" has several ways to sign. Put it under sources: in a policy, with verify:.",
                         name);
     trigger->source = policy_source(trigger->policy, bytes_of(name));
+    if (secret == NULL)
+        cli_note("no policy here names \"%s\": this is its preset's sample, not signed. Sign it with --secret env:NAME", name);
     return CLI_OK;
 }
 
@@ -150,27 +154,45 @@ static struct bytes make_id(struct trigger *trigger, int64_t index)
     return arena_printf(arena, "%016llx", (unsigned long long)random);
 }
 
+/* One byte is another: a letter or a digit, so that the body stays readable and only the signature can tell. */
+static struct bytes changed(struct trigger *trigger, struct bytes text, size_t at)
+{
+    char *copy = arena_alloc(&trigger->cli->arena, text.len + 1);
+    if (copy == NULL || text.len == 0)
+        return text;
+    memcpy(copy, text.at, text.len);
+    copy[text.len] = '\0';
+    while (at + 1 < text.len && !((copy[at] >= 'a' && copy[at] < 'z') || (copy[at] >= '0' && copy[at] < '9')))
+        at++;
+    copy[at] = (char)(copy[at] == 'z' || copy[at] == '9' ? copy[at] - 1 : copy[at] + 1);
+    return (struct bytes){copy, text.len};
+}
+
+/* Some send the secret itself, and one does not sign its body: there, the secret is another. */
+static bool covers_body(const struct source *source)
+{
+    const struct verify_rule *rule = &source->rules[0];
+    return rule->covers_body && rule->alg != VERIFY_EQUAL && rule->alg != VERIFY_BASIC;
+}
+
 static int make_request(struct trigger *trigger, struct bytes id, int64_t happened_us, int64_t signed_us,
                         struct receive_request *ret)
 {
     struct why why = {""};
+    bool tamper = cli_on(trigger->cli, "--tamper");
+    struct bytes secret = trigger->secret;
     trigger->values.id = id;
     trigger->values.time_us = happened_us;
     trigger->values.signed_us = signed_us;
+    if (tamper && trigger->source->rule_count == 0)
+        return cli_fail(CLI_USAGE, "nothing of this source is verified, so that nothing can be tampered with.");
+    if (tamper && !covers_body(trigger->source))
+        secret = changed(trigger, secret, secret.len - 1);
     if (receive_sample(trigger->source, &trigger->values, trigger->url, &trigger->cli->arena, ret, &why) != OK ||
-        receive_sign(trigger->source, trigger->secret, &trigger->cli->arena, ret, &why) != OK)
+        receive_sign(trigger->source, secret, &trigger->cli->arena, ret, &why) != OK)
         return cli_fail(CLI_DATA, "%s.", why.text);
-    if (!cli_on(trigger->cli, "--tamper") || ret->body.len == 0)
-        return CLI_OK;
-    char *body = arena_alloc(&trigger->cli->arena, ret->body.len + 1);
-    if (body == NULL)
-        return cli_fail(CLI_INTERNAL, "there is not enough memory.");
-    memcpy(body, ret->body.at, ret->body.len);
-    size_t at = ret->body.len / 2;
-    while (at + 1 < ret->body.len && !((body[at] >= 'a' && body[at] < 'z') || (body[at] >= '0' && body[at] < '9')))
-        at++;
-    body[at]++; /* another letter or digit: the body stays readable, so that only the signature can tell */
-    ret->body.at = body;
+    if (tamper && covers_body(trigger->source))
+        ret->body = changed(trigger, ret->body, ret->body.len / 2);
     return CLI_OK;
 }
 

@@ -13,6 +13,10 @@ int up_run(struct cli *cli)
             CLI_USAGE,
             "up asks for no token, so it only listens on a loopback address such as 127.0.0.1:7363, not on %s. Use: semel serve",
             options.listen);
+    if ((options.lmtp != NULL && !daemon_is_loopback(options.lmtp)) ||
+        (options.smtp != NULL && !daemon_is_loopback(options.smtp)))
+        return cli_fail(CLI_USAGE,
+                        "up takes mail on a loopback address only, such as 127.0.0.1:2525 or unix:/PATH. Use: semel serve");
     options.open = true;
     return app_run(&options);
 }

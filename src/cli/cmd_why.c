@@ -74,6 +74,8 @@ static void print_next(const struct json *intent)
 
 int why_run(struct cli *cli)
 {
+    if (bytes_starts(bytes_of(cli->arguments[0]), BYTES("evt_")) && cli_text(cli, "--workflow") == NULL)
+        return inbox_why_run(cli);
     struct json intent;
     if (cli_text(cli, "--workflow") == NULL && bytes_starts(bytes_of(cli->arguments[0]), BYTES("thr_")))
         return threads_show_run(cli);

@@ -6,6 +6,41 @@
 
 #include "cli/cli.h"
 
+extern const struct cli_option audit_verify_options[];
+extern const struct cli_option claim_options[];
+extern const struct cli_option confirm_options[];
+extern const struct cli_option daemon_options[];
+extern const struct cli_option effects_add_options[];
+extern const struct cli_option effects_ls_options[];
+extern const struct cli_option effects_note_options[];
+extern const struct cli_option effects_resolve_options[];
+extern const struct cli_option exceptions_assign_options[];
+extern const struct cli_option exceptions_ls_options[];
+extern const struct cli_option exceptions_resolve_options[];
+extern const struct cli_option extend_options[];
+extern const struct cli_option fail_options[];
+extern const struct cli_option help_options[];
+extern const struct cli_option inbox_limit_options[];
+extern const struct cli_option inbox_ls_options[];
+extern const struct cli_option inbox_mute_options[];
+extern const struct cli_option inbox_note_options[];
+extern const struct cli_option inbox_replay_options[];
+extern const struct cli_option inbox_show_options[];
+extern const struct cli_option intents_options[];
+extern const struct cli_option key_options_table[];
+extern const struct cli_option keys_lint_options[];
+extern const struct cli_option mcp_options[];
+extern const struct cli_option policy_backtest_options[];
+extern const struct cli_option quarantine_lift_options[];
+extern const struct cli_option receive_mail_options[];
+extern const struct cli_option release_options[];
+extern const struct cli_option run_options[];
+extern const struct cli_option runs_ls_options[];
+extern const struct cli_option sent_options[];
+extern const struct cli_option show_options[];
+extern const struct cli_option token_create_options[];
+extern const struct cli_option trigger_options[];
+extern const struct cli_option why_options[];
 extern const struct cli_option audit_verify_options[], claim_options[], confirm_options[], daemon_options[], extend_options[],
     fail_options[], help_options[], intents_options[], key_options_table[], release_options[], sent_options[], show_options[],
     quarantine_lift_options[], run_options[], token_create_options[], why_options[], effects_add_options[], effects_ls_options[],
@@ -13,6 +48,8 @@ extern const struct cli_option audit_verify_options[], claim_options[], confirm_
     exceptions_resolve_options[], threads_ls_options[], trigger_options[];
 extern const char *const completion_shells[];
 
+int agents_start_run(struct cli *cli);
+int agents_stop_run(struct cli *cli);
 int audit_verify_run(struct cli *cli);
 int claim_run(struct cli *cli);
 int completion_run(struct cli *cli);
@@ -30,14 +67,30 @@ int exceptions_show_run(struct cli *cli);
 int extend_run(struct cli *cli);
 int fail_run(struct cli *cli);
 int help_run(struct cli *cli);
+int inbox_limit_run(struct cli *cli);
+int inbox_ls_run(struct cli *cli);
+int inbox_mute_run(struct cli *cli);
+int inbox_release_run(struct cli *cli);
+int inbox_replay_run(struct cli *cli);
+int inbox_show_run(struct cli *cli);
+int inbox_suppress_run(struct cli *cli);
+int inbox_unmute_run(struct cli *cli);
+int inbox_why_run(struct cli *cli);
 int intents_run(struct cli *cli);
 int key_run(struct cli *cli);
+int mcp_run(struct cli *cli);        /* agent/mcp_command.c */
+int mcp_server_run(struct cli *cli); /* agent/tools_command.c */
+int keys_lint_run(struct cli *cli);
 int policy_apply_run(struct cli *cli);
+int policy_backtest_run(struct cli *cli);
 int policy_check_run(struct cli *cli);
 int policy_settings_run(struct cli *cli);
 int policy_show_run(struct cli *cli);
+int receive_mail_run(struct cli *cli);
 int release_run(struct cli *cli);
 int run_run(struct cli *cli); /* run/run.c */
+int runs_ls_run(struct cli *cli);
+int runs_show_run(struct cli *cli);
 int secret_ls_run(struct cli *cli);
 int secret_rewrap_run(struct cli *cli);
 int secret_rm_run(struct cli *cli);
@@ -45,6 +98,7 @@ int secret_set_run(struct cli *cli);
 int sent_run(struct cli *cli);
 int serve_run(struct cli *cli);
 int show_run(struct cli *cli);
+int sources_ls_run(struct cli *cli);
 int status_run(struct cli *cli);
 int quarantine_lift_run(struct cli *cli);
 int threads_ls_run(struct cli *cli);

@@ -13,6 +13,9 @@ const struct cli_option daemon_options[] = {
     {"--data", "DIR", CLI_DIR, "Where the data is kept.", "./semel-data", "SEMEL_DATA", NULL, false},
     {"--listen", "HOST:PORT", CLI_TEXT, "Where to listen; unix:/PATH for a socket.", "127.0.0.1:7363", "SEMEL_LISTEN", NULL,
      false},
+    {"--lmtp", "HOST:PORT", CLI_TEXT, "Take mail by LMTP here, from your mail server; unix:/PATH for a socket.", NULL,
+     "SEMEL_LMTP", NULL, false},
+    {"--smtp", "HOST:PORT", CLI_TEXT, "Take mail by SMTP here; nothing is relayed.", NULL, "SEMEL_SMTP", NULL, false},
     {"--policy", "FILE", CLI_FILE, "Apply this policy at the start.", NULL, "SEMEL_POLICY", NULL, false},
     {"--db", "URL", CLI_TEXT, "Keep the data in PostgreSQL: postgres://….", NULL, "SEMEL_DB", NULL, false},
     {"--master-key", "FILE", CLI_FILE,
@@ -46,6 +49,8 @@ int daemon_read_options(struct cli *cli, struct app_options *ret_options)
     const struct app_options options = {
         .data_dir = cli_text(cli, "--data"),
         .listen = cli_text(cli, "--listen"),
+        .lmtp = cli_text(cli, "--lmtp"),
+        .smtp = cli_text(cli, "--smtp"),
         .policy_file = cli_text(cli, "--policy"),
         .postgres_url = cli_text(cli, "--db"),
         .master_key = cli_text(cli, "--master-key"),

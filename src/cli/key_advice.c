@@ -1,5 +1,7 @@
 #include "cli/key_advice.h"
 
+#include "lint/lint_shape.h"
+
 /* clang-format off */
 /* Of the parts that have no argument worth telling. */
 static const char *const meanings[] = {
@@ -13,12 +15,6 @@ static const char *const meanings[] = {
     [PART_HOUR] = "the hour of the event",
     [PART_WINDOW] = "the time window of the event",
     [PART_BILLING] = "the first day of the event's billing period",
-};
-
-/* Last steps of paths whose value is new with each attempt, so that no duplicate would ever be recognised. */
-static const char *const attempt_words[] = {
-    "attempt", "attempt_id", "call_id", "execution_id", "job_id", "nonce", "now", "random", "request_id", "retry", "retry_count", "span_id",
-    "timestamp", "tool_call_id", "trace_id", "uuid",
 };
 /* clang-format on */
 
@@ -42,12 +38,10 @@ static struct bytes last_step(struct bytes path)
     return step;
 }
 
+/* No duplicate would ever be recognised by it. */
 static bool changes_with_attempts(const struct key_part *part)
 {
-    for (size_t i = 0; part->kind == PART_FIELD && i < sizeof attempt_words / sizeof *attempt_words; i++)
-        if (bytes_eq_nocase(last_step(part->text), bytes_of(attempt_words[i])))
-            return true;
-    return false;
+    return part->kind == PART_FIELD && shape_is_attempt(last_step(part->text));
 }
 
 static bool advise_part(const struct key_part *part, struct buf *out)

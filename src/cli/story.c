@@ -45,6 +45,7 @@ static const struct {
     {"probe", NULL, "the destination was asked, and its answer proves nothing"},
     {"retry", NULL, "a person said that it is to be sent again"},
     {"drop", NULL, "a person put it away"},
+    {"outbox", NULL, "its place in the outbox was changed"},
     {"expire", "kept_long_enough", "kept long enough: the result was dropped, only the fact is remembered"},
 };
 

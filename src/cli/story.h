@@ -15,4 +15,7 @@ void story_tell(const struct json *decision, struct buf *out);
  * `lapsed` says that it has passed. */
 void story_next(const struct json *intent, const char *until, bool lapsed, struct buf *out);
 
+/* The story of an event, as GET /v1/events/{event} tells it: several lines, times in the local zone. */
+void story_event(const struct json *event, struct buf *out);
+
 #endif

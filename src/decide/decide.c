@@ -2,8 +2,8 @@
 
 #include "base/when.h"
 
-/* Short texts by two channels within this time are looked at by a person. */
-#define SHORT_ACROSS_US (10 * WHEN_MINUTE)
+/* How long a short text is the same one: a double click, or the same few words by two channels. */
+#define SHORT_US (10 * WHEN_MINUTE)
 
 /* Thousandths of likeness. */
 enum { SAME_CERTAIN = 950, SAME_LIKELY = 800, QUOTED_CERTAIN = 900, QUOTED_LIKELY = 600 };
@@ -63,11 +63,12 @@ static struct decide_verdict judge_content(const struct decide_event *event, con
             return verdict_of(EVENT_ACCEPTED, "new", 0, NULL);
         if (!little)
             return verdict_of(EVENT_SUPPRESSED, "same_content_elsewhere", 1000, candidate);
-        bool at_once = is_within(event, candidate, SHORT_ACROSS_US);
+        bool at_once = is_within(event, candidate, SHORT_US);
         return at_once ? verdict_of(EVENT_HELD, "maybe_short", 700, candidate) : verdict_of(EVENT_ACCEPTED, "new", 0, NULL);
     }
     bool two_ids = event->has_id && candidate->has_id;
-    if (!is_within(event, candidate, event->window_us) || (two_ids && (little || event->machine)))
+    int64_t window_us = little && event->window_us > SHORT_US ? SHORT_US : event->window_us;
+    if (!is_within(event, candidate, window_us) || (two_ids && (little || event->machine)))
         return verdict_of(EVENT_ACCEPTED, "new", 0, NULL);
     return verdict_of(EVENT_SUPPRESSED, "same_content", 1000, candidate);
 }

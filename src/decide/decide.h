@@ -10,8 +10,8 @@
  *   CONTENT   the same person saying the same words                            certain in the window, unless the text is short
  *   SENDER    the same person                                                  the texts are compared: likeness
  *
- * A short text ("Hi", "yes") is no evidence: it is only held, not suppressed, when it comes by two channels at nearly the same
- * time, and never when one channel gave it two ids. Whatever contains all of an earlier message and more is suppressed only when
+ * A short text ("Hi", "yes") is little evidence: within minutes it is a double click, or, by two channels, a question for a person;
+ * never when one channel gave it two ids. Whatever contains all of an earlier message and more is suppressed only when
  * a machine relayed it (the person is named in it, but did not send it); from the person's own hand it goes to a person.
  */
 #ifndef SEMEL_DECIDE_DECIDE_H

@@ -36,6 +36,7 @@ static const struct given table[] = {
     {"a program sends the same notice twice", QUESTION, QUESTION, MARK_CONTENT, false, WHEN_MINUTE, true, .machine = true, .want = EVENT_ACCEPTED, .reason = "new"},
     {"yes twice in one channel", "yes", "yes", MARK_CONTENT, false, WHEN_MINUTE, true, .want = EVENT_ACCEPTED, .reason = "new"},
     {"yes twice without ids", "yes", "yes", MARK_CONTENT, false, WHEN_MINUTE, .want = EVENT_SUPPRESSED, .reason = "same_content"},
+    {"yes without ids, an hour later", "yes", "yes", MARK_CONTENT, false, WHEN_HOUR, .want = EVENT_ACCEPTED, .reason = "new"},
     {"Hi by two channels at once", "Hi", "Hi", MARK_CONTENT, true, WHEN_MINUTE, true, .want = EVENT_HELD, .reason = "maybe_short"},
     {"Hi by two channels, an hour apart", "Hi", "Hi", MARK_CONTENT, true, WHEN_HOUR, true, .want = EVENT_ACCEPTED, .reason = "new"},
     {"a form and its notification", QUESTION, NOTICE, MARK_SENDER, true, WHEN_MINUTE, true, .relayed = true, .want = EVENT_SUPPRESSED, .reason = "relayed"},

@@ -1,10 +1,13 @@
 /* What carries the secret: headers, a login, or the URL. Made at send time; nothing here keeps or repeats a secret. */
+#include "base/base64.h"
 #include "base/buf.h"
+#include "base/hash.h"
+#include "base/when.h"
 #include "destination/destination.h"
 
 enum { SECRET_SIZE_MAX = 8192 };
 
-const char *const auth_kind_names[] = {"none", "bearer", "basic", "header", "path", NULL};
+const char *const auth_kind_names[] = {"none", "bearer", "basic", "header", "path", "webhook", NULL};
 
 /* ---- headers ---- */
 
@@ -48,8 +51,82 @@ static struct bytes basic_value(const struct auth *auth, struct bytes secret, st
     return value;
 }
 
-enum status destination_authorize(const struct destination *destination, struct bytes secret, struct arena *arena,
-                                  struct pair *ret_headers, size_t *ret_count, struct why *why)
+/* ---- Standard Webhooks ---- */
+
+static struct bytes header_of(const struct effect_request *request, const char *name)
+{
+    for (size_t i = 0; i < request->header_count; i++)
+        if (bytes_eq_nocase(request->headers[i].name, bytes_of(name)))
+            return request->headers[i].value;
+    return BYTES_NONE;
+}
+
+/* The same at every attempt, so that the receiver can tell a repetition; another one when it is sent again on purpose. */
+static struct bytes webhook_id(const struct signing *signing, struct arena *arena)
+{
+    struct bytes event = header_of(signing->request, "Semel-Event-Id"), replay = header_of(signing->request, "Semel-Replay");
+    if (event.len == 0)
+        return signing->id;
+    return replay.len > 0 ? arena_printf(arena, "%.*s~replay-%.*s", BYTES_ARG(event), BYTES_ARG(replay)) : event;
+}
+
+/* "v1," and the HMAC in base64. A secret without the prefix is the key itself. */
+static enum status add_signature(struct bytes secret, struct bytes content, struct arena *arena, struct buf *out, struct why *why)
+{
+    struct bytes key = secret;
+    if (bytes_starts(secret, BYTES("whsec_")))
+        key = base64_decode(bytes_from(secret, 6), arena);
+    if (key.at == NULL || key.len == 0)
+        return why_set(why, INVALID, "the secret is whsec_ and base64, as the receiver has it");
+    struct hash hash = hash_hmac_sha256(key, content);
+    buf_add_cstr(out, out->len > 0 ? " v1," : "v1,");
+    add_base64(out, hash_bytes(&hash));
+    return OK;
+}
+
+/* Several secrets with a space between them are all signed with, while the receiver changes from one to the other. */
+static enum status sign_all(struct bytes secrets, struct bytes content, struct arena *arena, struct bytes *ret, struct why *why)
+{
+    struct buf out;
+    enum status status = OK;
+    buf_init(&out, 4 * SECRET_SIZE_MAX);
+    while (secrets.len > 0 && status == OK) {
+        struct bytes secret = bytes_cut(&secrets, ' ');
+        if (secret.len > 0)
+            status = add_signature(secret, content, arena, &out, why);
+    }
+    *ret = out.failed ? BYTES_NONE : arena_dup(arena, buf_bytes(&out));
+    buf_release(&out);
+    return status;
+}
+
+static enum status sign_webhook(const struct signing *signing, struct bytes secrets, struct arena *arena,
+                                struct pair *ret_headers, size_t *ret_count, struct why *why)
+{
+    struct bytes id = webhook_id(signing, arena), body = signing->request->body, signature = BYTES_NONE;
+    struct bytes at = arena_printf(arena, "%lld", (long long)(signing->now_us / WHEN_SECOND));
+    char *content = arena_alloc(arena, id.len + at.len + 2 + body.len);
+    if (id.at == NULL || at.at == NULL || content == NULL)
+        return why_set(why, FULL, "there is no memory for the signature");
+    char *end = content;
+    const struct bytes parts[] = {id, BYTES("."), at, BYTES("."), body};
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        if (parts[i].len > 0)
+            memcpy(end, parts[i].at, parts[i].len);
+        end += parts[i].len;
+    }
+    TRY(sign_all(secrets, (struct bytes){content, (size_t)(end - content)}, arena, &signature, why));
+    if (signature.at == NULL)
+        return why_set(why, FULL, "there is no memory for the signature");
+    ret_headers[0] = (struct pair){BYTES("webhook-id"), id};
+    ret_headers[1] = (struct pair){BYTES("webhook-timestamp"), at};
+    ret_headers[2] = (struct pair){BYTES("webhook-signature"), signature};
+    *ret_count = 3;
+    return OK;
+}
+
+enum status destination_authorize(const struct destination *destination, struct bytes secret, const struct signing *signing,
+                                  struct arena *arena, struct pair *ret_headers, size_t *ret_count, struct why *why)
 {
     const struct auth *auth = &destination->auth;
     struct pair header = {BYTES("Authorization"), BYTES_NONE};
@@ -58,6 +135,8 @@ enum status destination_authorize(const struct destination *destination, struct 
         return OK;
     }
     TRY(check_secret(secret, why));
+    if (auth->kind == AUTH_WEBHOOK)
+        return sign_webhook(signing, secret, arena, ret_headers, ret_count, why);
     if (auth->kind == AUTH_BEARER) {
         header.value = arena_printf(arena, "Bearer %.*s", BYTES_ARG(secret));
     } else if (auth->kind == AUTH_BASIC) {

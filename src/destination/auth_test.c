@@ -20,6 +20,9 @@ static const struct {
     {"provider: http, url: 'https://e.com', auth_header: X-Key", "s", "X-Key", "s"},
 };
 
+static const struct effect_request request = {.method = {"POST", 4}, .path = {"/", 1}};
+static const struct signing signing = {.request = &request, .id = {"eff_1", 5}, .now_us = 1700000000 * INT64_C(1000000)};
+
 TEST(each_way_to_carry_a_secret_makes_its_header)
 {
     for (size_t i = 0; i < sizeof headers / sizeof *headers; i++) {
@@ -27,7 +30,8 @@ TEST(each_way_to_carry_a_secret_makes_its_header)
         struct pair got[DESTINATION_AUTH_HEADERS_MAX];
         size_t count = 99;
         house_open(&house, headers[i].settings);
-        CHECK_INT(destination_authorize(house.destination, bytes_of(headers[i].secret), &house.arena, got, &count, NULL), OK);
+        CHECK_INT(
+            destination_authorize(house.destination, bytes_of(headers[i].secret), &signing, &house.arena, got, &count, NULL), OK);
         CHECK_INT(count, headers[i].name != NULL);
         if (headers[i].name != NULL) {
             CHECK_TEXT(got[0].name, headers[i].name);
@@ -37,6 +41,36 @@ TEST(each_way_to_carry_a_secret_makes_its_header)
     }
 }
 
+/* Key, id, time and body of the vector that both public libraries agree on; ours is made over the stored request. */
+TEST(a_webhook_is_signed_over_its_id_the_time_and_the_body)
+{
+    struct house house;
+    struct pair got[DESTINATION_AUTH_HEADERS_MAX], event = {BYTES("Semel-Event-Id"), BYTES("msg_1")};
+    struct effect_request sent = {.method = BYTES("POST"),
+                                  .path = BYTES("/"),
+                                  .body = BYTES("{\"type\":\"lead.created\",\"data\":{\"email\":\"a@b.c\"}}"),
+                                  .headers = &event,
+                                  .header_count = 1};
+    struct signing over = {.request = &sent, .id = BYTES("eff_1"), .now_us = 1700000000 * INT64_C(1000000) + 999999};
+    struct bytes secret = BYTES("whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=");
+    size_t count = 0;
+    struct why why;
+    house_open(&house, "provider: http, url: 'https://e.com', auth: webhook, secret: env:S");
+    CHECK_INT(destination_authorize(house.destination, secret, &over, &house.arena, got, &count, &why), OK);
+    CHECK_INT(count, 3);
+    CHECK_TEXT(got[0].value, "msg_1");
+    CHECK_TEXT(got[1].value, "1700000000");
+    CHECK_TEXT(got[2].value, "v1,yrJUOKU2DDU6ZGzAZVMjIfcC2Z57XkLAT7aOkjhuGkQ=");
+    sent.header_count = 0;
+    CHECK_INT(destination_authorize(house.destination, BYTES("plain whsec_MDEy"), &over, &house.arena, got, &count, &why), OK);
+    CHECK_TEXT(got[0].value, "eff_1");
+    CHECK(memchr(got[2].value.at, ' ', got[2].value.len) != NULL);
+    CHECK_INT(destination_authorize(house.destination, BYTES("whsec_not base64"), &over, &house.arena, got, &count, &why),
+              INVALID);
+    CHECK(strstr(why.text, "not") == NULL);
+    house_close(&house);
+}
+
 TEST(a_secret_with_a_line_break_makes_no_header_and_is_not_repeated)
 {
     struct house house;
@@ -44,7 +78,8 @@ TEST(a_secret_with_a_line_break_makes_no_header_and_is_not_repeated)
     size_t count;
     struct why why;
     house_open(&house, "provider: stripe");
-    CHECK_INT(destination_authorize(house.destination, BYTES("sk_live\r\nX: y"), &house.arena, got, &count, &why), INVALID);
+    CHECK_INT(destination_authorize(house.destination, BYTES("sk_live\r\nX: y"), &signing, &house.arena, got, &count, &why),
+              INVALID);
     CHECK(strstr(why.text, "sk_live") == NULL);
     house_close(&house);
 }

@@ -9,11 +9,12 @@
  *
  *     rules = destination_call(d, method, path)                which kind of call is this
  *     destination_prepare(d, rules, key, request) → sent       plants key and marker; these exact bytes are stored and always sent
- *     destination_authorize(d, secret) → headers               at send time only, never stored
+ *     destination_authorize(d, secret, signing) → headers      at send time only, never stored
  *     destination_url(d, secret, path) → url                   at send time only
  *     destination_outcome(rules, reply) → outcome              what the answer says about the effect
  *     destination_probe(d, rules, key, sent) → request         when nobody knows: a question to the provider …
  *     destination_probe_read(rules, key, sent, reply)          … and what its answer proves
+ *     memo_read(rules->memo, reply) → whole, tokens            a model call: is the answer whole, and what did it cost
  *
  * What the requests mean by kind:
  *     http     method, path with query, headers, body as they go over the wire; without Host, Content-Length and authorization
@@ -28,6 +29,7 @@
 
 #include "base/arena.h"
 #include "base/bytes.h"
+#include "base/json.h"
 #include "base/reference.h"
 #include "base/status.h"
 #include "fingerprint/fingerprint.h"
@@ -145,6 +147,25 @@ struct probe_recipe {
     int64_t tries;
 };
 
+/* What ends a stream of events whole: an event whose data is this text, or has this field (with one of these values). */
+struct memo_end {
+    struct bytes data;  /* "[DONE]"; BYTES_NONE: not looked at */
+    struct bytes field; /* of the event's JSON, by path */
+    struct bytes *values;
+    size_t value_count; /* none: the field is there */
+};
+
+/* A model call: it changes nothing, costs money, and its answer is remembered by the contents of the request (/llm/…). */
+struct memo_rules {
+    struct memo_end *ends; /* any of them; none: it never answers with events */
+    size_t end_count;
+    struct bytes model;           /* path in the request's body; BYTES_NONE: the last part of the URL's path, before a ':' */
+    struct bytes *input, *output; /* paths of the counts of tokens, in the answer or in any of its events; the last one counts */
+    size_t input_count, output_count;
+    struct bytes *vary; /* headers of the request that change the answer */
+    size_t vary_count;
+};
+
 struct call_rules {
     struct bytes name;
     struct bytes *methods; /* none: every method */
@@ -161,7 +182,8 @@ struct call_rules {
     size_t marker_count;
     struct probe_recipe *probes; /* the first whose questions the sent request answers is used */
     size_t probe_count;
-    bool replays_refusals; /* on_4xx: a refusal is final for this key (money); else a new call with the key starts anew */
+    bool replays_refusals;   /* on_4xx: a refusal is final for this key (money); else a new call with the key starts anew */
+    struct memo_rules *memo; /* NULL: no model call */
     enum destination_kind kind;
 };
 
@@ -169,13 +191,14 @@ struct call_rules {
 
 enum auth_kind {
     AUTH_NONE,
-    AUTH_BEARER, /* Authorization: Bearer SECRET */
-    AUTH_BASIC,  /* Authorization: Basic base64(user:SECRET), or of the secret itself where it holds the ':' */
-    AUTH_HEADER, /* NAME: PREFIX SECRET */
-    AUTH_PATH,   /* the secret is a part of the URL (an incoming webhook): see destination_url() */
+    AUTH_BEARER,  /* Authorization: Bearer SECRET */
+    AUTH_BASIC,   /* Authorization: Basic base64(user:SECRET), or of the secret itself where it holds the ':' */
+    AUTH_HEADER,  /* NAME: PREFIX SECRET */
+    AUTH_PATH,    /* the secret is a part of the URL (an incoming webhook): see destination_url() */
+    AUTH_WEBHOOK, /* webhook-id, webhook-timestamp, webhook-signature: Standard Webhooks, made with the secret "whsec_…" */
 };
 
-extern const char *const auth_kind_names[]; /* "none", "bearer", "basic", "header", "path", NULL */
+extern const char *const auth_kind_names[]; /* "none", "bearer", "basic", "header", "path", "webhook", NULL */
 
 struct auth {
     enum auth_kind kind;
@@ -188,6 +211,12 @@ struct rate {
     int64_t calls; /* 0: no limit */
     int64_t per_us;
     int64_t burst;
+};
+
+/* What a model costs, in millionths of the user's currency for a million tokens. */
+struct price {
+    struct bytes model;
+    int64_t input, output;
 };
 
 enum smtp_tls { SMTP_TLS_STARTTLS, SMTP_TLS_IMPLICIT, SMTP_TLS_NONE };
@@ -216,6 +245,11 @@ struct destination {
     struct key_template *key;
     int64_t repeat_window_us; /* equal calls without a key within it are the same call; 0: off */
     int64_t keep_us;          /* how long a result is kept after it is final */
+    int64_t memo_us;          /* equal model calls outside a run are the same call for so long; 0: off */
+    struct bytes *ignore;     /* paths in the body of a model call that may differ */
+    size_t ignore_count;
+    struct price *prices;
+    size_t price_count;
     struct bytes owner;       /* who gets its exceptions; BYTES_NONE: the policy's owner */
     struct call_rules *calls; /* first match wins */
     size_t call_count;
@@ -240,10 +274,19 @@ CHECKED enum status destination_prepare(const struct destination *destination, c
                                         const char *downstream_key, const struct effect_request *request, struct arena *arena,
                                         struct effect_request *ret, struct why *why);
 
-/* The headers that carry the secret, at most DESTINATION_AUTH_HEADERS_MAX. At send time only; never stored. INVALID when the
- * secret cannot be one (control characters). Mail logs in with destination_login() instead. */
-CHECKED enum status destination_authorize(const struct destination *destination, struct bytes secret, struct arena *arena,
-                                          struct pair *ret_headers, size_t *ret_count, struct why *why);
+/* What a signature is made over. */
+struct signing {
+    const struct effect_request *request; /* as it is sent */
+    struct bytes id;                      /* of the effect: what the message is called when no event is forwarded */
+    int64_t now_us;                       /* wall */
+};
+
+/* The headers that carry the secret or prove it, at most DESTINATION_AUTH_HEADERS_MAX; they take the place of the request's own of
+ * these names. At send time only; never stored. INVALID when the secret cannot be one (control characters). Mail logs in with
+ * destination_login() instead. */
+CHECKED enum status destination_authorize(const struct destination *destination, struct bytes secret,
+                                          const struct signing *signing, struct arena *arena, struct pair *ret_headers,
+                                          size_t *ret_count, struct why *why);
 
 /* User and password for SMTP; both BYTES_NONE without a secret. */
 CHECKED enum status destination_login(const struct destination *destination, struct bytes secret, struct arena *arena,
@@ -285,6 +328,25 @@ enum probe_answer destination_probe_read(const struct destination *destination, 
 /* How long the destination asks us to wait: retry-after-ms, or Retry-After in seconds or as an HTTP date. -1: it does not say.
  * At most DESTINATION_RETRY_AFTER_MAX_US. */
 int64_t destination_retry_after_us(const struct effect_reply *reply, int64_t now_wall_us);
+
+/* ---- model calls ---- */
+
+struct memo_answer {
+    bool whole;            /* nothing of it is missing: it may be given to others */
+    int64_t input, output; /* tokens; -1 when it does not say */
+};
+
+/* Reads the answer to a model call: JSON, or a stream of events. */
+void memo_read(const struct memo_rules *memo, const struct effect_reply *reply, struct memo_answer *ret);
+
+/* The model that the request names; BYTES_NONE when it names none. `body` may be NULL. */
+struct bytes memo_model(const struct memo_rules *memo, const struct effect_request *request, const struct json *body);
+
+/* True when the answer is a stream of events. */
+bool memo_is_events(const struct effect_reply *reply);
+
+/* What so many tokens of a model cost, in millionths of a millionth of the user's currency. False when the policy has no price. */
+bool destination_cost(const struct destination *destination, struct bytes model, int64_t input, int64_t output, int64_t *ret);
 
 /* ---- keys ---- */
 

@@ -104,6 +104,9 @@ static void take_values(struct reading *reading)
     destination->ordered = at[DEST_ORDERED].number != 0;
     destination->repeat_window_us = at[DEST_REPEAT_WINDOW].number;
     destination->keep_us = at[DEST_KEEP].number;
+    destination->memo_us = at[DEST_MEMO].number;
+    destination->ignore = at[DEST_IGNORE].list;
+    destination->ignore_count = at[DEST_IGNORE].list_count;
     destination->owner = at[DEST_OWNER].text;
     destination->smtp_host = at[DEST_HOST].text;
     destination->smtp_port = at[DEST_PORT].number;
@@ -154,7 +157,9 @@ static void take_auth(struct reading *reading)
         refuse(reading, &own[DEST_AUTH], "which header carries the secret? add auth_header: NAME");
     if (auth.kind == AUTH_NONE && reading->destination->kind == DESTINATION_HTTP && own[DEST_SECRET].given &&
         !own[DEST_AUTH].refused)
-        refuse(reading, &own[DEST_SECRET], "how is the secret carried? add auth: bearer, basic, header or path");
+        refuse(reading, &own[DEST_SECRET], "how is the secret carried? add auth: bearer, basic, header, path or webhook");
+    if (auth.kind == AUTH_WEBHOOK && !own[DEST_SECRET].given && !own[DEST_SECRET].refused)
+        refuse(reading, &own[DEST_AUTH], "what is it signed with? add secret: env:NAME, file:/path or secret:NAME");
     reading->destination->auth = auth;
 }
 
@@ -204,6 +209,40 @@ static enum status take_key_template(struct reading *reading)
     if (status != INVALID)
         return status;
     refuse(reading, &own[DEST_KEY], why.text);
+    return OK;
+}
+
+/* ---- prices ---- */
+
+static enum status take_price(struct reading *reading, const struct yaml *name, struct price *ret)
+{
+    const struct destination_source *source = reading->source;
+    struct setting_value values[PRICE_COUNT];
+    if (name->kind != YAML_TEXT || name->text.len == 0 || name->next->kind != YAML_MAP) {
+        yaml_problem_add(source->problems, name->line, name->column,
+                         "a model and its prices are wanted here, such as my-model: {input: 2.50, output: 10}");
+        return OK;
+    }
+    TRY(settings_read(&price_table, name->next, FACT_POLICY, source->arena, values, source->problems));
+    ret->model = arena_dup(source->arena, name->text);
+    if (values[PRICE_INPUT].given)
+        (void)parse_price(values[PRICE_INPUT].text, &ret->input);
+    if (values[PRICE_OUTPUT].given)
+        (void)parse_price(values[PRICE_OUTPUT].text, &ret->output);
+    return ret->model.at != NULL ? OK : FULL;
+}
+
+static enum status take_prices(struct reading *reading)
+{
+    const struct yaml *map = reading->all[DEST_PRICES].group;
+    struct destination *destination = reading->destination;
+    if (map == NULL)
+        return OK;
+    destination->prices = arena_zalloc(reading->source->arena, map->count + 1, sizeof *destination->prices);
+    if (destination->prices == NULL)
+        return FULL;
+    for (const struct yaml *name = map->first; name != NULL; name = name->next->next)
+        TRY(take_price(reading, name, &destination->prices[destination->price_count++]));
     return OK;
 }
 
@@ -379,6 +418,7 @@ enum status destination_read(const struct destination_source *source, const stru
     take_auth(reading);
     take_url(reading);
     check_kind(reading);
+    TRY(take_prices(reading));
     TRY(take_key_template(reading));
     return take_calls(reading);
 }

@@ -157,6 +157,7 @@ static const struct {
     {E "key: '{a}{b}'}\n", 2, 0, "it follows another placeholder directly"},
     {E "auth: header}\n", 2, 0, "add auth_header"},
     {E "auth: none, secret: env:A}\n", 2, 0, "how is the secret carried?"},
+    {E "auth: webhook}\n", 2, 0, "what is it signed with?"},
     {E "calls: [{name: c, key: {in: header, name: K}, window: {is: 24h}}]}\n", 2, 0,
      "window wants a duration or always such as 24h"},
     {E "calls: [{name: c, evidence: D}]}\n", 2, 0, "unknown setting 'evidence'"},

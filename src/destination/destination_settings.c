@@ -17,6 +17,23 @@ bool parse_window(struct bytes text, int64_t *ret_us)
     return true;
 }
 
+bool parse_price(struct bytes text, int64_t *ret_micro)
+{
+    struct bytes decimals = text, units = bytes_cut(&decimals, '.');
+    bool pointed = units.len < text.len;
+    int64_t micro = 0, unit = 100000;
+    uint64_t whole;
+    if (!bytes_to_u64(units, &whole) || whole > 1000000 || (pointed && decimals.len == 0) || decimals.len > 6)
+        return false;
+    for (size_t i = 0; pointed && i < decimals.len; i++, unit /= 10) {
+        if (decimals.at[i] < '0' || decimals.at[i] > '9')
+            return false;
+        micro += (decimals.at[i] - '0') * unit;
+    }
+    *ret_micro = (int64_t)whole * 1000000 + micro;
+    return true;
+}
+
 static bool is_window(struct bytes text)
 {
     int64_t window_us;
@@ -29,6 +46,19 @@ static void explain_window(struct bytes text, struct why *ret)
     why_set(ret, INVALID, "window is 1m to 400d, such as 24h, or 'always' for an upsert, not '%.*s'", BYTES_ARG(shown));
 }
 
+static bool is_price(struct bytes text)
+{
+    int64_t micro;
+    return parse_price(text, &micro);
+}
+
+static void explain_price(struct bytes text, struct why *ret)
+{
+    struct bytes shown = yaml_clip(text);
+    why_set(ret, INVALID, "a price is a number with at most six decimals, for a million tokens, such as 2.50, not '%.*s'",
+            BYTES_ARG(shown));
+}
+
 static void explain_host(struct bytes text, struct why *ret)
 {
     struct bytes shown = yaml_clip(text);
@@ -37,6 +67,7 @@ static void explain_host(struct bytes text, struct why *ret)
 }
 
 static const struct setting_form window_form = {"a duration or always", "duration", is_window, explain_window},
+                                 price_form = {"a price", "price", is_price, explain_price},
                                  host_form = {"a host", "host", is_host, explain_host};
 
 /* ---- tables of facts ---- */
@@ -114,6 +145,29 @@ static const struct setting probe_rows[] = {
     [PROBE_TRIES] = ROW("tries", SETTING_INTEGER, "3", "How often to ask.", .min = 1, .max = 100),
 };
 
+static const struct setting memo_end_rows[] = {
+    [MEMO_END_DATA] = ROW("data", SETTING_FORM, "\"[DONE]\"", "The data of the event that ends it.", .form = &line_form),
+    [MEMO_END_FIELD] = ROW("field", SETTING_TEXT, "type", "A field that such an event has."),
+    [MEMO_END_VALUES] =
+        ROW("values", SETTING_LIST, "[message_stop]", "What that field may say.", .item = "a value, such as message_stop"),
+};
+
+static const struct setting memo_rows[] = {
+    FACT_HEAD,
+    [MEMO_ENDS] = ROW("ends", SETTING_GROUPS, "[{data: \"[DONE]\"}]", "What ends a stream of events whole."),
+    [MEMO_MODEL] = ROW("model", SETTING_TEXT, "model", "Where the request names the model; else in its path."),
+    [MEMO_INPUT] =
+        ROW("input", SETTING_LIST, "[usage.prompt_tokens]", "Where an answer counts the tokens that went in.", .item = "a path"),
+    [MEMO_OUTPUT] =
+        ROW("output", SETTING_LIST, "[usage.completion_tokens]", "Where it counts those that came out.", .item = "a path"),
+    [MEMO_VARY] = ROW("vary", SETTING_LIST, "[OpenAI-Project]", "Headers that change the answer.", .item = "a header"),
+};
+
+static const struct setting price_rows[] = {
+    [PRICE_INPUT] = ROW("input", SETTING_FORM, "2.50", "For a million tokens that go in.", .form = &price_form),
+    [PRICE_OUTPUT] = ROW("output", SETTING_FORM, "10", "For a million tokens that come out.", .form = &price_form),
+};
+
 static const struct setting call_rows[] = {
     FACT_HEAD,
     [CALL_NAME] = ROW("name", SETTING_FORM, "send", "What it is called.", .form = &header_form),
@@ -136,6 +190,7 @@ static const struct setting call_rows[] = {
     [CALL_MARKERS] = ROW("markers", SETTING_GROUPS, "[{in: json, name: metadata.semel_key}]", "Where a probe can find our key."),
     [CALL_PROBES] = ROW("probes", SETTING_GROUPS, "[{method: GET, path: /messages}]", "How to ask whether it happened."),
     [CALL_ON_4XX] = ROW("on_4xx", SETTING_CHOICE, "replay", "Whether a refusal is remembered.", .names = on_4xx_names),
+    [CALL_MEMO] = ROW("memo", SETTING_GROUP, "{ends: [{data: \"[DONE]\"}]}", "It is a model call: /llm/… remembers its answer."),
 };
 
 static const struct setting file_rows[] = {
@@ -157,7 +212,8 @@ static const struct setting file_rows[] = {
 
 const struct setting_table url_table = TABLE(url_rows), rate_table = TABLE(rate_rows), window_table = TABLE(window_rows),
                            auth_table = TABLE(auth_rows), carrier_table = TABLE(carrier_rows),
-                           outcome_table = TABLE(outcome_rows), probe_table = TABLE(probe_rows), call_table = TABLE(call_rows),
+                           outcome_table = TABLE(outcome_rows), probe_table = TABLE(probe_rows), memo_table = TABLE(memo_rows),
+                           memo_end_table = TABLE(memo_end_rows), price_table = TABLE(price_rows), call_table = TABLE(call_rows),
                            file_table = TABLE(file_rows);
 
 /* ---- the settings of a destination ---- */
@@ -228,6 +284,14 @@ const struct setting destination_settings[] = {
             "Equal calls without a key within this time are the same call; 0s: they are not.", .min = 0, .max = 30 * WHEN_DAY),
     [DEST_KEEP] = SET("keep", SETTING_DURATION, ANY, "30d", "30d", "How long a result is kept after it is final.",
                       .min = WHEN_MINUTE, .max = 400 * WHEN_DAY),
+    [DEST_MEMO] = SET("memo", SETTING_DURATION, HTTP, "0s", "10m",
+                      "Equal model calls outside a run are the same call for so long; 0s: only retries are.", .min = 0,
+                      .max = 30 * WHEN_DAY),
+    [DEST_IGNORE] =
+        SET("ignore", SETTING_LIST, HTTP, NULL, "[user, metadata.trace_id]",
+            "Fields of a model call that may differ between equal ones.", .item = "a path, such as metadata.trace_id"),
+    [DEST_PRICES] = SET("prices", SETTING_GROUP, HTTP, NULL, "{my-model: {input: 2.50, output: 10}}",
+                        "What a million tokens of a model cost, in your currency; without it no money is counted."),
     [DEST_OWNER] = SET("owner", SETTING_FORM, ANY, NULL, "dana", "Who gets its exceptions.", .form = &line_form),
     [DEST_CAPABILITY] = SET("capability", SETTING_CHOICE, ANY, NULL, "idempotent",
                             "What it can do: nothing, take our key, or be asked afterwards.", .names = capability_names),

@@ -37,6 +37,9 @@ enum {
     PROBE_TRIES,
     PROBE_COUNT
 };
+enum { MEMO_END_DATA, MEMO_END_FIELD, MEMO_END_VALUES, MEMO_END_COUNT };
+enum { MEMO_ENDS = FACT_ROWS, MEMO_MODEL, MEMO_INPUT, MEMO_OUTPUT, MEMO_VARY, MEMO_COUNT };
+enum { PRICE_INPUT, PRICE_OUTPUT, PRICE_COUNT };
 enum {
     CALL_NAME = FACT_ROWS,
     CALL_METHODS,
@@ -49,6 +52,7 @@ enum {
     CALL_MARKERS,
     CALL_PROBES,
     CALL_ON_4XX,
+    CALL_MEMO,
     CALL_COUNT
 };
 enum { FILE_TITLE, FILE_ABOUT, FILE_KIND, FILE_URL, FILE_AUTH, FILE_RATE, FILE_SETTINGS, FILE_CALLS, FILE_COUNT };
@@ -80,6 +84,9 @@ enum {
     DEST_TIME,
     DEST_REPEAT_WINDOW,
     DEST_KEEP,
+    DEST_MEMO,
+    DEST_IGNORE,
+    DEST_PRICES,
     DEST_OWNER,
     DEST_CAPABILITY,
     DEST_KEY_HEADER,
@@ -100,9 +107,11 @@ enum {
 };
 
 extern const struct setting_table url_table, rate_table, window_table, auth_table, carrier_table, outcome_table, probe_table,
-    call_table, file_table, destination_table;
+    memo_table, memo_end_table, price_table, call_table, file_table, destination_table;
 
 bool parse_window(struct bytes text, int64_t *ret_us); /* a duration, or "always" */
+
+bool parse_price(struct bytes text, int64_t *ret_micro); /* "2.50": at most six decimals */
 
 /* One call of a provider file or of the policy. `fact` is told of each fact. */
 struct call_source {

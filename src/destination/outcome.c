@@ -1,6 +1,7 @@
 /* What an answer says about the effect. */
 #include "base/json.h"
 #include "base/when.h"
+#include "destination/header.h"
 #include "destination/plant.h"
 
 /* Room to read the JSON of an answer; one that needs more is not understood, and the rules about its fields do not apply. */
@@ -58,41 +59,18 @@ struct answer {
     const struct json *json; /* NULL when the body is none */
 };
 
-/* "results[*].status" looks at each item; a path without "[*]" at one value. */
-static bool any_value(const struct json *json, struct bytes path, const struct outcome_rule *rule)
-{
-    const char *all = memmem(path.at, path.len, "[*]", 3);
-    if (all != NULL) {
-        struct bytes before = {path.at, (size_t)(all - path.at)}, behind = bytes_from(path, before.len + 3);
-        const struct json *list = plant_find(json, before);
-        if (behind.len > 0 && behind.at[0] == '.')
-            behind = bytes_from(behind, 1);
-        for (uint32_t i = 0; list != NULL && list->type == JSON_ARRAY && i < list->count; i++)
-            if (any_value(&list->items[i], behind, rule))
-                return true;
-        return false;
-    }
-    const struct json *found = plant_find(json, path);
-    if (rule->value_count == 0)
-        return found != NULL;
-    struct bytes text = plant_scalar(found);
-    for (size_t i = 0; text.at != NULL && i < rule->value_count; i++)
-        if (bytes_eq(rule->values[i], text))
-            return true;
-    return false;
-}
-
 static bool rule_fits(const struct outcome_rule *rule, const struct answer *answer)
 {
     const struct effect_reply *reply = answer->reply;
     if (reply->status < rule->status_min || reply->status > rule->status_max)
         return false;
     if (rule->header.at != NULL) {
-        struct bytes value = plant_header(reply->headers, reply->header_count, rule->header);
+        struct bytes value = header_find(reply->headers, reply->header_count, rule->header);
         if (value.at == NULL || (rule->header_value.at != NULL && !bytes_eq_nocase(bytes_trim(value), rule->header_value)))
             return false;
     }
-    return rule->field.at == NULL || (answer->json != NULL && any_value(answer->json, rule->field, rule));
+    return rule->field.at == NULL ||
+           (answer->json != NULL && plant_any(answer->json, rule->field, rule->values, rule->value_count));
 }
 
 static const struct outcome_rule *find_rule(const struct outcome_rule *rules, size_t count, const struct answer *answer)
@@ -159,8 +137,8 @@ static int64_t read_count(struct bytes text, int64_t unit_us)
 
 int64_t destination_retry_after_us(const struct effect_reply *reply, int64_t now_wall_us)
 {
-    struct bytes ms = plant_header(reply->headers, reply->header_count, BYTES("retry-after-ms"));
-    struct bytes after = plant_header(reply->headers, reply->header_count, BYTES("Retry-After"));
+    struct bytes ms = header_find(reply->headers, reply->header_count, BYTES("retry-after-ms"));
+    struct bytes after = header_find(reply->headers, reply->header_count, BYTES("Retry-After"));
     int64_t wait_us = ms.at != NULL ? read_count(bytes_trim(ms), WHEN_MS) : -1, until_us;
     if (wait_us < 0 && after.at != NULL)
         wait_us = read_count(bytes_trim(after), WHEN_SECOND);

@@ -1,7 +1,9 @@
 #include "destination/plant.h"
-#include "base/percent.h"
 
 #include <stdio.h>
+
+#include "base/percent.h"
+#include "destination/header.h"
 
 /* Attachments in base 64 make long texts; a body is bounded as a whole. */
 static const struct json_limits body_limits = {64, 200000, DESTINATION_BODY_MAX};
@@ -37,17 +39,9 @@ static struct bytes splice(struct arena *arena, struct bytes whole, size_t start
 
 /* ---- reading a request ---- */
 
-struct bytes plant_header(const struct pair *headers, size_t count, struct bytes name)
-{
-    for (size_t i = 0; i < count; i++)
-        if (bytes_eq_nocase(headers[i].name, name))
-            return headers[i].value;
-    return BYTES_NONE;
-}
-
 enum body_kind plant_body_kind(const struct effect_request *request)
 {
-    struct bytes type = plant_header(request->headers, request->header_count, BYTES("Content-Type"));
+    struct bytes type = header_find(request->headers, request->header_count, BYTES("Content-Type"));
     struct bytes rest = type, media = bytes_trim(bytes_cut(&rest, ';'));
     if (bytes_eq_nocase(media, BYTES("application/x-www-form-urlencoded")))
         return BODY_FORM;
@@ -106,6 +100,29 @@ const struct json *plant_find(const struct json *json, struct bytes path)
     return json;
 }
 
+bool plant_any(const struct json *json, struct bytes path, const struct bytes *values, size_t value_count)
+{
+    const char *all = memmem(path.at, path.len, "[*]", 3);
+    if (all != NULL) {
+        struct bytes before = {path.at, (size_t)(all - path.at)}, behind = bytes_from(path, before.len + 3);
+        const struct json *list = plant_find(json, before);
+        if (behind.len > 0 && behind.at[0] == '.')
+            behind = bytes_from(behind, 1);
+        for (uint32_t i = 0; list != NULL && list->type == JSON_ARRAY && i < list->count; i++)
+            if (plant_any(&list->items[i], behind, values, value_count))
+                return true;
+        return false;
+    }
+    const struct json *found = plant_find(json, path);
+    if (value_count == 0)
+        return found != NULL;
+    struct bytes text = plant_scalar(found);
+    for (size_t i = 0; text.at != NULL && i < value_count; i++)
+        if (bytes_eq(values[i], text))
+            return true;
+    return false;
+}
+
 static int hex_digit(char c)
 {
     if (c >= '0' && c <= '9')
@@ -159,7 +176,7 @@ struct bytes plant_field(const struct effect_request *request, struct bytes path
     case BODY_OTHER:
         break;
     }
-    return plant_header(request->headers, request->header_count, path);
+    return header_find(request->headers, request->header_count, path);
 }
 
 struct bytes plant_domain(const struct destination *destination)
@@ -435,7 +452,7 @@ bool plant_is_there(const struct effect_request *request, const struct carrier *
 {
     struct bytes query = request->path;
     if (carrier->place == CARRIER_HEADER)
-        return bytes_eq(plant_header(request->headers, request->header_count, carrier->name), value);
+        return bytes_eq(header_find(request->headers, request->header_count, carrier->name), value);
     bytes_cut(&query, '?');
     if (carrier->place == CARRIER_QUERY)
         return bytes_eq(form_decode(form_value(query, carrier->name, arena), arena), value);

@@ -11,9 +11,6 @@
 enum body_kind { BODY_JSON, BODY_FORM, BODY_OTHER };
 enum body_kind plant_body_kind(const struct effect_request *request);
 
-/* The value of a header, or BYTES_NONE. */
-struct bytes plant_header(const struct pair *headers, size_t count, struct bytes name);
-
 /* A JSON body as a tree; large texts are allowed, unlike in our own API. */
 CHECKED enum status plant_json(struct bytes body, struct arena *arena, struct json *ret, struct why *why);
 
@@ -22,6 +19,9 @@ struct bytes plant_scalar(const struct json *json);
 
 /* The value at a dotted path, also with [n]; NULL when it is not there. */
 const struct json *plant_find(const struct json *json, struct bytes path);
+
+/* True when the value at the path is one of these texts, or with none given, when it is there. "results[*].status" looks at each item. */
+bool plant_any(const struct json *json, struct bytes path, const struct bytes *values, size_t value_count);
 
 /* A field of the sent request's body, JSON by dotted path or form by name; BYTES_NONE when it is not there or no scalar. */
 struct bytes plant_field(const struct effect_request *request, struct bytes path, struct arena *arena);

@@ -340,6 +340,66 @@ static enum status read_window(const struct call_source *from, const struct sett
     return OK;
 }
 
+/* ---- model calls ---- */
+
+static enum status read_memo_end(const struct call_source *from, const struct yaml *map, struct memo_rules *memo)
+{
+    struct setting_value values[MEMO_END_COUNT];
+    TRY(settings_read(&memo_end_table, map, from->place, from->source->arena, values, from->source->problems));
+    if (values[MEMO_END_DATA].given == values[MEMO_END_FIELD].given)
+        refuse(from, map, "what ends a stream is an event's data or a field of it; write {data: \"[DONE]\"} or {field: type}");
+    if (values[MEMO_END_VALUES].given && !values[MEMO_END_FIELD].given)
+        refuse_value(from, &values[MEMO_END_VALUES], "of which field? add field: PATH");
+    memo->ends[memo->end_count++] = (struct memo_end){values[MEMO_END_DATA].text, values[MEMO_END_FIELD].text,
+                                                      values[MEMO_END_VALUES].list, values[MEMO_END_VALUES].list_count};
+    return OK;
+}
+
+static enum status read_memo_ends(const struct call_source *from, const struct yaml *list, struct memo_rules *memo)
+{
+    size_t count = list != NULL ? list->count : 0;
+    if (count > PAIRS_MAX) {
+        refuse(from, list, "at most 16 ends are read");
+        return OK;
+    }
+    memo->ends = arena_zalloc(from->source->arena, count + 1, sizeof *memo->ends);
+    if (memo->ends == NULL)
+        return FULL;
+    for (const struct yaml *item = count > 0 ? list->first : NULL; item != NULL; item = item->next) {
+        if (item->kind == YAML_MAP)
+            TRY(read_memo_end(from, item, memo));
+        else
+            refuse(from, item, "an end is settings such as {data: \"[DONE]\"}");
+    }
+    return OK;
+}
+
+/* What is not verified is checked, and the call is then no model call. */
+static enum status read_memo(const struct call_source *from, const struct yaml *map, struct call_rules *rules)
+{
+    struct setting_value values[MEMO_COUNT];
+    struct memo_rules *memo = arena_zalloc(from->source->arena, 1, sizeof *memo);
+    bool verified;
+    if (memo == NULL)
+        return FULL;
+    TRY(read_fact(from, &memo_table, "memo", map, values, &verified));
+    if (from->kind != DESTINATION_HTTP || rules->reads)
+        refuse(from, map, "memo is for calls over HTTP that do not merely read");
+    memo->model = values[MEMO_MODEL].text;
+    memo->input = values[MEMO_INPUT].list;
+    memo->input_count = values[MEMO_INPUT].list_count;
+    memo->output = values[MEMO_OUTPUT].list;
+    memo->output_count = values[MEMO_OUTPUT].list_count;
+    memo->vary = values[MEMO_VARY].list;
+    memo->vary_count = values[MEMO_VARY].list_count;
+    TRY(read_memo_ends(from, values[MEMO_ENDS].group, memo));
+    if (verified)
+        rules->memo = memo;
+    return OK;
+}
+
+/* ---- calls ---- */
+
 /* What may be relied on: the key together with how long it is remembered, or else the question afterwards. */
 static void derive_capability(struct call_rules *rules)
 {
@@ -371,7 +431,9 @@ static enum status read_call_facts(const struct call_source *from, const struct 
     TRY(read_markers(from, values[CALL_MARKERS].group, rules));
     TRY(read_probes(from, values[CALL_PROBES].group, rules));
     derive_capability(rules);
-    return OK;
+    if (values[CALL_MEMO].given && values[CALL_MEMO].group == NULL)
+        refuse_value(from, &values[CALL_MEMO], "memo wants settings such as {ends: [{data: \"[DONE]\"}]}");
+    return values[CALL_MEMO].group != NULL ? read_memo(from, values[CALL_MEMO].group, rules) : OK;
 }
 
 static enum status read_call(const struct call_source *from, const struct yaml *map, struct call_rules *ret)

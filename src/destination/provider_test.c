@@ -33,10 +33,11 @@ static void put_back(struct shelf *shelf)
 
 TEST(every_provider_file_is_right_and_every_fact_has_its_evidence)
 {
-    static const char *const wanted[] = {"anthropic",  "brevo",    "command", "discord",       "http",     "hubspot",
-                                         "mailgun",    "nylas",    "openai",  "pipedrive",     "postmark", "resend",
-                                         "salesforce", "sendgrid", "slack",   "slack_webhook", "smtp",     "stripe",
-                                         "telnyx",     "twilio",   "whatsapp"};
+    static const char *const wanted[] = {"anthropic", "brevo",     "command",       "discord", "gemini",
+                                         "http",      "hubspot",   "mailgun",       "nylas",   "openai-compatible",
+                                         "openai",    "pipedrive", "postmark",      "resend",  "salesforce",
+                                         "sendgrid",  "slack",     "slack_webhook", "smtp",    "stripe",
+                                         "telnyx",    "twilio",    "whatsapp"};
     CHECK_INT(provider_count(), sizeof wanted / sizeof *wanted);
     for (size_t i = 0; i < provider_count(); i++) {
         struct shelf shelf;
@@ -188,6 +189,11 @@ static const struct {
     {CALL "probes: [{method: GET, path: '/{sent.}', proves: [absent], " GOOD "}]}\n", "check the braces"},
     {CALL "probes: [{method: GET, path: '/{sent.a:upper}', proves: [absent], " GOOD "}]}\n", "check the braces"},
     {CALL "probes: [{method: GET, path: /a, match: {x: '{y}'}, proves: [absent], " GOOD "}]}\n", "check the braces"},
+    {CALL "memo: {ends: [x], " GOOD "}}\n", "an end is settings such as"},
+    {CALL "memo: {ends: [{data: a, values: [a]}], " GOOD "}}\n", "of which field"},
+    {CALL "memo: {ends: [{data: a, field: b}], " GOOD "}}\n", "an event's data or a field of it"},
+    {CALL "memo: {ends: [{data: a}]}}\n", "a fact needs its evidence"},
+    {CALL "reads: true, memo: {" GOOD "}}\n", "that do not merely read"},
     {CALL "paths: [a]}\n", "a path begins with '/'"},
     {CALL "paths: ['/a/**/b']}\n", "'**' only at its end"},
     {CALL "paths: ['/a?b']}\n", "has no query"},
@@ -244,7 +250,7 @@ static void write_call(struct buf *out, struct bytes provider, const struct call
     write_list(out, call->methods, call->method_count, "any");
     buf_add_cstr(out, " ");
     write_list(out, call->paths, call->path_count, "any path");
-    buf_printf(out, " | %s | ", call->reads ? "reads" : capability_names[call->capability]);
+    buf_printf(out, " | %s%s | ", call->reads ? "reads" : capability_names[call->capability], call->memo != NULL ? ", memo" : "");
     write_carrier(out, &call->key);
     buf_printf(out, " | %s | ", call->window_us >= 400 * WHEN_DAY ? "always" : window);
     if (call->marker_count > 0)

@@ -415,13 +415,14 @@ static void park(struct batch *batch, struct engine_command *command, struct eng
     *woken = command;
 }
 
-static void answer_one(struct batch *batch, struct engine_command *command, struct engine_command **woken)
+/* False when it has to wait instead. */
+static bool ready_answer(struct batch *batch, struct engine_command *command, struct engine_command **woken)
 {
     struct engine *engine = batch->engine;
     if (command->status == OK && command->write == NULL) {
         if (has_to_wait(engine, command)) {
             park(batch, command, woken);
-            return;
+            return false;
         }
         atomic_fetch_add(&engine->counts.verdicts[command->answer.verdict], 1);
         if (is_suppressed(command))
@@ -431,15 +432,21 @@ static void answer_one(struct batch *batch, struct engine_command *command, stru
         if (!keep_answer(command))
             command->status = why_set(&command->why, UNKNOWN, "it is recorded, but there is not enough memory for the answer");
     }
-    command->done(command);
+    return true;
 }
 
+/* All answers are made before the first is given: one may be made of what another command brought, which is gone with it. */
 static void answer_settled(struct batch *batch, struct engine_command **woken)
 {
     size_t left = 0;
+    for (size_t i = 0; i < batch->count; i++)
+        if (batch->commands[i]->settled && !ready_answer(batch, batch->commands[i], woken))
+            batch->commands[i] = NULL;
     for (size_t i = 0; i < batch->count; i++) {
+        if (batch->commands[i] == NULL)
+            continue;
         if (batch->commands[i]->settled)
-            answer_one(batch, batch->commands[i], woken);
+            batch->commands[i]->done(batch->commands[i]);
         else
             batch->commands[left++] = batch->commands[i];
     }

@@ -60,6 +60,33 @@ TEST_BOTH(many_commands_share_one_commit)
     house_close(&house);
 }
 
+static void forget_result(struct engine_command *command)
+{
+    memset((char *)(uintptr_t)command->ledger.result.at, '#', command->ledger.result.len);
+    count_done(command);
+}
+
+TEST_BOTH(an_answer_outlives_the_command_that_it_was_made_of)
+{
+    struct house house;
+    house_open(&house, storage);
+    char result[] = "{\"a\":1}";
+    struct engine_command first = house_claim("k"), both[2];
+    int answered = 0;
+    house_run(&house, &first);
+    both[0] = house_say(OP_CONFIRM, &first);
+    both[0].ledger.result = bytes_of(result);
+    both[1] = house_claim("k");
+    prepare(&house, &both[0], &answered);
+    prepare(&house, &both[1], &answered);
+    both[0].done = forget_result; /* whoever confirmed is answered first, and its memory is used for something else */
+    engine_step(house.engine, chain(both, 2));
+    CHECK_INT(answered, 2);
+    CHECK_INT(both[1].answer.verdict, VERDICT_REPLAY);
+    CHECK_TEXT(both[1].answer.result, "{\"a\":1}");
+    house_close(&house);
+}
+
 TEST_BOTH(replays_cost_no_commit)
 {
     struct house house;

@@ -69,4 +69,13 @@ CHECKED enum status exception_assign(struct store *store, struct ledger *ledger,
 CHECKED enum status exceptions_follow(struct store *store, struct ledger *ledger, struct intent *const *intents, size_t count,
                                       const struct people *people, struct why *why);
 
+/* ---- the log is the truth: see rebuild.c ---- */
+
+/* The card that a decision speaks of; 0 when it speaks of none. */
+int64_t exception_named(const struct row_decision *decision, struct arena *arena);
+
+/* Folds one decision into the card with `card->id`, which has nothing else before the first; decisions about others change nothing. */
+CHECKED enum status exception_fold(struct row_exception *card, const struct row_decision *decision, struct arena *arena,
+                                   struct why *why);
+
 #endif

@@ -122,6 +122,6 @@ enum status pass_collect(struct pass *pass)
     }
     if (pass->arena->failed)
         return pass_no_memory(pass);
-    TRY(marks_load(&pass->marks, pass->store, pass->why));
-    return threads_load(&pass->places, pass->store, pass->why);
+    TRY(pass->recall->marks(pass));
+    return pass->recall->threads(pass);
 }

@@ -5,7 +5,8 @@
 #include "base/log.h"
 
 #define SWEEP_EVERY_US (5 * WHEN_SECOND)
-#define TICK_EVERY_US (5 * WHEN_SECOND)
+#define TICK_EVERY_US (60 * WHEN_SECOND)       /* each one is a commit: a quiet house stays quiet */
+#define TICK_SHARED_EVERY_US (5 * WHEN_SECOND) /* with other nodes, one of which may have stopped */
 
 enum status pass_no_memory(struct pass *pass)
 {
@@ -14,7 +15,7 @@ enum status pass_no_memory(struct pass *pass)
 
 /* ---- loading ---- */
 
-static enum status take_item(void *ctx, const void *row, struct why *why)
+enum status pass_take(void *ctx, const void *row, struct why *why)
 {
     struct pass *pass = ctx;
     const struct row_event *got = row;
@@ -38,7 +39,7 @@ static enum status load_items(struct pass *pass)
     if (pass->items == NULL)
         return pass_no_memory(pass);
     TRY(store_run(pass->store, &EVENT_LOCK, NULL, 0, NULL, NULL, NULL, pass->why));
-    return store_run(pass->store, &EVENT_UNDECIDED, &waiting, 1, take_item, pass, NULL, pass->why);
+    return store_run(pass->store, &EVENT_UNDECIDED, &waiting, 1, pass_take, pass, NULL, pass->why);
 }
 
 static enum status run_pass(struct pass *pass)
@@ -56,7 +57,14 @@ static enum status run_pass(struct pass *pass)
     return pass_write(pass);
 }
 
-/* Now and then, what is over is forgotten. */
+static enum status take_waiting(void *ctx, const void *row, struct why *why)
+{
+    (void)why;
+    atomic_store(&((struct flow *)ctx)->waiting, ((const struct r_event_waiting_count *)row)->count);
+    return OK;
+}
+
+/* Now and then, what is over is forgotten, and what waits is counted. */
 static enum status sweep(struct flow *flow, struct pass *pass)
 {
     struct env *env = engine_env(flow->engine);
@@ -66,21 +74,29 @@ static enum status sweep(struct flow *flow, struct pass *pass)
     TRY(stage_sweep(pass->store, flow->slice++, pass->ledger->now.wall_us, pass->arena, &more, pass->why));
     flow->sweep_due_us = more ? 0 : env->boot_us(env) + SWEEP_EVERY_US;
     flow->more = flow->more || more;
-    return OK;
+    struct q_event_waiting_count count = {FLOW_WAITING_MAX};
+    return store_run(pass->store, &EVENT_WAITING_COUNT, &count, 1, take_waiting, flow, NULL, pass->why);
+}
+
+struct policy *flow_policy(struct flow *flow, int64_t *ret_version)
+{
+    pthread_mutex_lock(&flow->lock);
+    struct policy *policy = flow->policy;
+    *ret_version = flow->policy_version;
+    policy_use(policy);
+    pthread_mutex_unlock(&flow->lock);
+    return policy;
 }
 
 static enum status flow_write(struct store *store, struct ledger *ledger, struct engine_command *command, struct why *why)
 {
     struct flow *flow = command->user;
-    pthread_mutex_lock(&flow->lock);
-    struct policy *policy = flow->policy;
-    int64_t version = flow->policy_version;
-    policy_use(policy);
-    pthread_mutex_unlock(&flow->lock);
+    int64_t version;
+    struct policy *policy = flow_policy(flow, &version);
     flow->more = false;
-    flow->forwarded = 0;
-    memset(flow->decided, 0, sizeof flow->decided);
-    struct pass pass = {.flow = flow,
+    flow->forwarded = flow->decided_count = 0;
+    struct pass pass = {.recall = &recall_stored,
+                        .flow = flow,
                         .store = store,
                         .ledger = ledger,
                         .arena = ledger->arena,
@@ -115,9 +131,9 @@ static void pass_done(struct engine_command *command)
 {
     struct flow *flow = command->user;
     bool good = command->status == OK, again;
-    atomic_fetch_add(good ? &flow->counts.passes : &flow->counts.failures, 1);
-    for (int i = 0; good && i < EVENT_VERDICT_COUNT; i++)
-        atomic_fetch_add(&flow->counts.verdicts[i], flow->decided[i]);
+    for (size_t i = 0; good && i < flow->decided_count; i++)
+        flow_count(flow, flow->decided[i].slot, flow->decided[i].verdict);
+    atomic_store(&flow->failing, !good);
     if (!good)
         LOG(LOG_ERROR, "events could not be decided and are still waiting", LOG_CSTR("why", command->why.text));
     if (good && flow->forwarded > 0 && flow->act != NULL)
@@ -149,7 +165,7 @@ void flow_tick(struct flow *flow)
     pthread_mutex_lock(&flow->lock);
     bool due = now >= flow->tick_due_us;
     if (due)
-        flow->tick_due_us = now + TICK_EVERY_US;
+        flow->tick_due_us = now + (engine_is_postgres(flow->engine) ? TICK_SHARED_EVERY_US : TICK_EVERY_US);
     pthread_mutex_unlock(&flow->lock);
     if (due)
         flow_wake(flow);
@@ -176,9 +192,52 @@ void flow_set_policy(struct flow *flow, struct policy *policy, int64_t version)
         policy_free(old);
 }
 
-const struct flow_counts *flow_counts(const struct flow *flow)
+/* ---- figures ---- */
+
+size_t flow_slot(struct flow *flow, struct bytes source)
 {
-    return &flow->counts;
+    pthread_mutex_lock(&flow->lock);
+    size_t slot = 0;
+    while (slot < flow->source_count && !bytes_is(source, flow->counts[slot].source))
+        slot++;
+    if (slot == flow->source_count) {
+        bool named = slot < FLOW_SOURCES_MAX && source.len <= SETTING_NAME_MAX && policy_source(flow->policy, source) != NULL;
+        slot = named ? flow->source_count++ : FLOW_SOURCES_MAX;
+        if (named)
+            memcpy(flow->counts[slot].source, source.at, source.len);
+    }
+    pthread_mutex_unlock(&flow->lock);
+    return slot;
+}
+
+void flow_count(struct flow *flow, size_t slot, int64_t verdict)
+{
+    pthread_mutex_lock(&flow->lock);
+    flow->counts[slot].verdicts[verdict]++;
+    pthread_mutex_unlock(&flow->lock);
+}
+
+void flow_refused(struct flow *flow, struct bytes source)
+{
+    size_t slot = flow_slot(flow, source);
+    pthread_mutex_lock(&flow->lock);
+    flow->counts[slot].refused++;
+    pthread_mutex_unlock(&flow->lock);
+}
+
+int64_t flow_waiting(const struct flow *flow, bool *ret_failing)
+{
+    *ret_failing = atomic_load(&flow->failing);
+    return atomic_load(&flow->waiting);
+}
+
+void flow_each_source(struct flow *flow, void (*take)(void *ctx, const struct flow_counts *counts), void *ctx)
+{
+    pthread_mutex_lock(&flow->lock);
+    for (size_t i = 0; i < flow->source_count; i++)
+        take(ctx, &flow->counts[i]);
+    take(ctx, &flow->counts[FLOW_SOURCES_MAX]);
+    pthread_mutex_unlock(&flow->lock);
 }
 
 enum status flow_open(struct engine *engine, struct act *act, struct flow **ret_flow, struct why *why)
@@ -188,6 +247,7 @@ enum status flow_open(struct engine *engine, struct act *act, struct flow **ret_
         return why_set(why, FULL, "no memory for the flow");
     flow->engine = engine;
     flow->act = act;
+    memcpy(flow->counts[FLOW_SOURCES_MAX].source, "other", sizeof "other");
     arena_init(&flow->arena, 1 << 10);
     pthread_mutex_init(&flow->lock, NULL);
     *ret_flow = flow;

@@ -27,9 +27,14 @@
 
 struct flow;
 
+#define FLOW_WAITING_MAX 10000
+#define FLOW_SOURCES_MAX 256 /* that are counted by name; the others together */
+
+/* What became of the events of one source since the start. */
 struct flow_counts {
-    _Atomic uint64_t verdicts[EVENT_VERDICT_COUNT];
-    _Atomic uint64_t passes, failures;
+    char source[SETTING_NAME_MAX + 1];
+    uint64_t verdicts[EVENT_VERDICT_COUNT];
+    uint64_t refused; /* deliveries that were not taken in */
 };
 
 /* `act` may be NULL: then nobody is told that something is due. */
@@ -51,16 +56,15 @@ void flow_stop(struct flow *flow);
 /* A pass as a command, for tests and simulations that do the engine's steps themselves. */
 struct engine_command flow_pass(struct flow *flow);
 
-const struct flow_counts *flow_counts(const struct flow *flow);
+/* Any thread: a delivery was refused at the door. */
+void flow_refused(struct flow *flow, struct bytes source);
 
-/* ---- also for a person's release: api/events.c ---- */
+/* Any thread: how many events were not decided when it was last looked, every few seconds; at most FLOW_WAITING_MAX. `ret_failing`
+ * says that the last pass could not be written. */
+int64_t flow_waiting(const struct flow *flow, bool *ret_failing);
 
-/* What forwards an event: the submission and its outbox row, from the event and the raw delivery. NOTHING when its source forwards
- * nothing. INVALID when there is no such source or destination any more, or the request cannot be made. */
-CHECKED enum status flow_forward(const struct policy *policy, int64_t policy_version, const struct row_event *event,
-                                 const struct incoming *incoming, struct bytes delivery_record, struct bytes pepper,
-                                 struct arena *arena, struct ledger_command *ret_submit, struct effect_order *ret_order,
-                                 struct why *why);
+/* Any thread: the figures of each source. */
+void flow_each_source(struct flow *flow, void (*take)(void *ctx, const struct flow_counts *counts), void *ctx);
 
 /* The hash of a mark. `a`, `b` depend on the kind; BYTES_NONE where there is no second part. */
 void flow_mark(struct bytes pepper, enum mark_kind kind, struct bytes space, struct bytes a, struct bytes b,

@@ -13,8 +13,11 @@ struct flow {
     struct act *act;
     struct engine_command command;
     struct arena arena; /* of the command's answer; unused but asked for */
-    struct flow_counts counts;
-    pthread_mutex_t lock; /* for what is below */
+    _Atomic int64_t waiting;
+    atomic_bool failing;
+    pthread_mutex_t lock;                            /* for what is below */
+    struct flow_counts counts[FLOW_SOURCES_MAX + 1]; /* the last one: sources that are not counted by name */
+    size_t source_count;
     struct policy *policy;
     int64_t policy_version;
     bool busy, again, stopped;
@@ -22,7 +25,11 @@ struct flow {
     /* of the pass under way */
     bool more;
     size_t forwarded;
-    uint64_t decided[EVENT_VERDICT_COUNT];
+    struct flow_decided {
+        size_t slot; /* of `counts` */
+        int64_t verdict;
+    } decided[FLOW_PASS_MAX];
+    size_t decided_count;
     int64_t sweep_due_us;
     int slice;
 };
@@ -55,7 +62,22 @@ struct quiet {
     struct quiet *next;
 };
 
+struct pass;
+
+/* What a pass knows of what was before it, and whom it tells. That of the flow is the database (recall.c); that of a backtest is in
+ * memory and tells nobody. */
+struct recall {
+    enum status (*marks)(struct pass *pass);   /* who has the marks that were collected */
+    enum status (*threads)(struct pass *pass); /* where the places lead */
+    enum status (*quiet)(struct pass *pass, const struct item *item, struct quiet **ret);
+    enum status (*answered)(struct pass *pass, const struct row_thread *thread, bool *ret_answered);
+    enum status (*card)(struct pass *pass, const struct item *item, enum exception_kind kind, int64_t event, const char *reason);
+};
+
+extern const struct recall recall_stored;
+
 struct pass {
+    const struct recall *recall;
     struct flow *flow;
     struct store *store;
     struct ledger *ledger;
@@ -71,6 +93,13 @@ struct pass {
     struct why *why;
 };
 
+/* The rules of the moment, with a use of them that policy_free() gives back. */
+struct policy *flow_policy(struct flow *flow, int64_t *ret_version);
+
+/* Where the events of that source are counted; and one more of them. */
+size_t flow_slot(struct flow *flow, struct bytes source);
+void flow_count(struct flow *flow, size_t slot, int64_t verdict);
+
 /* FULL, with its sentence. */
 enum status pass_no_memory(struct pass *pass);
 
@@ -83,17 +112,45 @@ bool item_has_id(const struct incoming *incoming);
 /* Somebody should answer it. */
 bool item_is_question(const struct item *item);
 
+/* flow.c: a row of `event` becomes the next item; a store_row_fn for a pass with room for it. */
+enum status pass_take(void *pass, const void *row, struct why *why);
+
+/* write.c: false when an event of that verdict is not recognised by this mark later on; else by which event it is. */
+bool item_leaves_mark(const struct item *item, enum mark_kind kind, int64_t *ret_event);
+
 /* collect.c: the marks of all items, with whoever has them so far, and their places in conversations. */
 CHECKED enum status pass_collect(struct pass *pass);
 
 /* judge.c: what is to be done about one of them, seeing those before it. */
 CHECKED enum status pass_judge(struct pass *pass, struct item *item);
 
-/* forward.c: makes ready what forwards it; later, all of them go into ledger and outbox. */
+/* forward.c: what forwards an event: the submission and its outbox row, from the event and the raw delivery. Another time on
+ * purpose (`replay` from 1 up) it has a key of its own. NOTHING when its source forwards nothing. INVALID when there is no such
+ * source or destination any more, or the request cannot be made. */
+struct forwarding {
+    const struct policy *policy;
+    int64_t policy_version;
+    const struct row_event *event;
+    const struct incoming *incoming;
+    struct bytes record, pepper, actor;
+    int64_t replay;
+};
+
+CHECKED enum status forward_make(const struct forwarding *forwarding, struct arena *arena, struct ledger_command *ret_submit,
+                                 struct effect_order *ret_order, struct why *why);
+
+/* The raw delivery of an event; BYTES_NONE when it is gone. */
+CHECKED enum status forward_record(struct store *store, const struct row_event *event, struct arena *arena,
+                                   struct bytes *ret_record, struct why *why);
+
+/* Makes ready what forwards an item; later, all of them go into ledger and outbox. */
 CHECKED enum status pass_prepare(struct pass *pass, struct item *item);
 CHECKED enum status pass_forward(struct pass *pass);
 
-/* write.c: what is known of it after the decision; then the rows and decisions of all of them. */
+/* write.c: the columns that a decision changes. */
+struct row_event_decided decided_of(const struct row_event *row);
+
+/* What is known of it after the decision; then the rows and decisions of all of them. */
 void pass_note(struct pass *pass, struct item *item);
 CHECKED enum status pass_write(struct pass *pass);
 

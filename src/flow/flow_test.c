@@ -523,6 +523,7 @@ TEST(what_is_stored_of_an_event_is_read_back)
                           .identity_count = 2,
                           .at_us = 1234567,
                           .automatic = true,
+                          .relayed = true,
                           .piece = BYTES("{}")},
                     out;
     CHECK_INT(event_record(&in, &arena, &content, &why), OK);
@@ -534,7 +535,7 @@ TEST(what_is_stored_of_an_event_is_read_back)
     CHECK_INT(out.identities[1].kind, IDENTITY_PHONE);
     CHECK(out.identities[0].sender && !out.identities[1].sender);
     CHECK_INT(out.at_us, 1234567);
-    CHECK(out.automatic && out.delivery.at == NULL);
+    CHECK(out.automatic && out.relayed && out.delivery.at == NULL);
     CHECK_TEXT(out.piece, "{}");
 }
 

@@ -22,14 +22,22 @@ static void add_header(struct effect_request *request, const char *name, struct 
         request->headers[request->header_count++] = (struct pair){bytes_of(name), value};
 }
 
-/* What semel says about the event. */
-static void add_headers(struct effect_request *request, const struct row_event *event, struct arena *arena)
+static struct bytes verdict_word(const struct forwarding *forwarding)
 {
+    return forwarding->replay > 0 ? BYTES("replayed") : bytes_of(event_verdict_names[forwarding->event->verdict]);
+}
+
+/* What semel says about the event. */
+static void add_headers(struct effect_request *request, const struct forwarding *forwarding, struct arena *arena)
+{
+    const struct row_event *event = forwarding->event;
     add_header(request, "Semel-Event-Id", id_text("evt", event->id, arena));
     add_header(request, "Semel-Source", event->source);
-    add_header(request, "Semel-Verdict", bytes_of(event_verdict_names[event->verdict]));
+    add_header(request, "Semel-Verdict", verdict_word(forwarding));
     if (event->shadow != 0)
         add_header(request, "Semel-Mode", BYTES("shadow"));
+    if (forwarding->replay > 0)
+        add_header(request, "Semel-Replay", arena_printf(arena, "%lld", (long long)forwarding->replay));
     if (event->thread == 0)
         return;
     add_header(request, "Semel-Thread", id_text("thr", event->thread, arena));
@@ -44,15 +52,16 @@ static void write_member(struct json_out *out, const char *name, struct bytes te
 }
 
 /* `as: event`: what was understood, in one form for every source. */
-static struct bytes event_body(const struct row_event *event, struct arena *arena)
+static struct bytes event_body(const struct forwarding *forwarding, struct arena *arena)
 {
+    const struct row_event *event = forwarding->event;
     struct buf buf;
     buf_init(&buf, 8 << 20);
     struct json_out out = json_out_to(&buf);
     json_open(&out, '{');
     write_member(&out, "event", id_text("evt", event->id, arena));
     write_member(&out, "source", event->source);
-    write_member(&out, "verdict", bytes_of(event_verdict_names[event->verdict]));
+    write_member(&out, "verdict", verdict_word(forwarding));
     write_member(&out, "thread", event->thread != 0 ? id_text("thr", event->thread, arena) : BYTES_NONE);
     json_name(&out, "epoch");
     json_i64(&out, event->epoch);
@@ -79,53 +88,63 @@ static enum status original_request(const struct incoming *incoming, struct byte
     return OK;
 }
 
-static enum status make_request(const struct source *source, const struct row_event *event, const struct incoming *incoming,
-                                struct bytes record, struct arena *arena, struct effect_request *ret, struct why *why)
+static enum status make_request(const struct source *source, const struct forwarding *forwarding, struct arena *arena,
+                                struct effect_request *ret, struct why *why)
 {
     struct effect_request request = {.method = BYTES("POST"), .path = source->path.len > 0 ? source->path : BYTES("/")};
     request.headers = arena_zalloc(arena, DESTINATION_HEADERS_MAX, sizeof *request.headers);
     if (request.headers == NULL)
         return why_set(why, FULL, "no memory for an effect");
-    add_headers(&request, event, arena);
+    add_headers(&request, forwarding, arena);
     if (source->as == SOURCE_AS_EVENT) {
-        request.body = event_body(event, arena);
+        request.body = event_body(forwarding, arena);
         add_header(&request, "Content-Type", BYTES("application/json"));
         if (request.body.at == NULL)
             return why_set(why, FULL, "no memory for an effect");
     } else {
-        TRY(original_request(incoming, record, arena, &request, why));
+        TRY(original_request(forwarding->incoming, forwarding->record, arena, &request, why));
     }
     *ret = request;
     return OK;
 }
 
-enum status flow_forward(const struct policy *policy, int64_t policy_version, const struct row_event *event,
-                         const struct incoming *incoming, struct bytes delivery_record, struct bytes pepper, struct arena *arena,
-                         struct ledger_command *ret_submit, struct effect_order *ret_order, struct why *why)
+/* The ledger makes it happen once for each key. */
+static struct bytes make_key(const struct forwarding *forwarding, struct arena *arena)
 {
-    const struct source *source = policy_source(policy, event->source);
+    struct bytes event = id_text("evt", forwarding->event->id, arena);
+    if (forwarding->replay == 0 || event.at == NULL)
+        return event;
+    return arena_printf(arena, "%.*s~replay-%lld", BYTES_ARG(event), (long long)forwarding->replay);
+}
+
+enum status forward_make(const struct forwarding *forwarding, struct arena *arena, struct ledger_command *ret_submit,
+                         struct effect_order *ret_order, struct why *why)
+{
+    const struct row_event *event = forwarding->event;
+    const struct source *source = policy_source(forwarding->policy, event->source);
     if (source == NULL)
         return why_set(why, INVALID, "the policy has no source \"%.*s\" any more", BYTES_ARG(event->source));
     if (source->forward.len == 0)
         return NOTHING;
-    const struct destination *destination = policy_destination(policy, source->forward);
+    const struct destination *destination = policy_destination(forwarding->policy, source->forward);
     if (destination == NULL)
         return why_set(why, INVALID, "the policy has no destination \"%.*s\"", BYTES_ARG(source->forward));
     struct ledger_command submit = {
         .op = OP_SUBMIT,
         .space = event->space,
-        .actor = BYTES("semel"),
-        .policy = policy_version,
+        .actor = forwarding->actor,
+        .policy = forwarding->policy_version,
         .workflow = FLOW_WORKFLOW,
-        .key = id_text("evt", event->id, arena),
+        .key = make_key(forwarding, arena),
     };
     struct effect_request request;
     struct effect_order order;
-    TRY(make_request(source, event, incoming, delivery_record, arena, &request, why));
-    ledger_claim_rules(&submit, policy_workflow(policy, FLOW_WORKFLOW));
+    TRY(make_request(source, forwarding, arena, &request, why));
+    ledger_claim_rules(&submit, policy_workflow(forwarding->policy, FLOW_WORKFLOW));
     submit.shadow = false;
-    TRY(effect_order_make(destination, &request, arena, &submit, &order, why));
-    ledger_key_hash(pepper, submit.space, submit.workflow, submit.key, submit.h);
+    const struct call_rules *call = destination_call(destination, request.method, request.path);
+    TRY(effect_order_make(destination, call, &request, arena, &submit, NULL, &order, why));
+    ledger_key_hash(forwarding->pepper, submit.space, submit.workflow, submit.key, submit.h);
     submit.evidence = outbox_evidence(&order, arena);
     *ret_submit = submit;
     *ret_order = order;
@@ -146,6 +165,16 @@ static enum status take_record(void *ctx, const void *row, struct why *why)
     return record->bytes.at != NULL ? OK : why_set(why, FULL, "no memory for a delivery");
 }
 
+enum status forward_record(struct store *store, const struct row_event *event, struct arena *arena, struct bytes *ret_record,
+                           struct why *why)
+{
+    struct q_delivery_get get = {event->space, event->delivery};
+    struct record record = {.arena = arena};
+    TRY(store_run(store, &DELIVERY_GET, &get, 1, take_record, &record, NULL, why));
+    *ret_record = record.bytes;
+    return OK;
+}
+
 /* Accepted ones go on; in shadow mode all of them do. An event that cannot be forwarded is kept, and said to be so. */
 enum status pass_prepare(struct pass *pass, struct item *item)
 {
@@ -153,12 +182,11 @@ enum status pass_prepare(struct pass *pass, struct item *item)
     bool goes = item->verdict.verdict == EVENT_ACCEPTED || row->shadow != 0;
     if (!goes || item->source == NULL || item->source->forward.len == 0)
         return OK;
-    struct q_delivery_get get = {row->space, row->delivery};
-    struct record record = {.arena = pass->arena};
-    TRY(store_run(pass->store, &DELIVERY_GET, &get, 1, take_record, &record, NULL, pass->why));
+    struct forwarding forwarding = {pass->policy, pass->policy_version, row, &item->known.incoming, BYTES_NONE,
+                                    pass->pepper, BYTES("semel"),       0};
+    TRY(forward_record(pass->store, row, pass->arena, &forwarding.record, pass->why));
     struct why why;
-    enum status status = flow_forward(pass->policy, pass->policy_version, row, &item->known.incoming, record.bytes, pass->pepper,
-                                      pass->arena, &item->submit, &item->order, &why);
+    enum status status = forward_make(&forwarding, pass->arena, &item->submit, &item->order, &why);
     if (status == FULL)
         return pass_no_memory(pass);
     item->forwards = status == OK;

@@ -2,46 +2,6 @@
 
 #define CANDIDATES_MAX 128
 
-/* ---- quiet sources ---- */
-
-static enum status take_quiet(void *ctx, const void *row, struct why *why)
-{
-    struct quiet *quiet = ctx;
-    (void)why;
-    quiet->row = *(const struct row_source *)row;
-    quiet->row.space = quiet->row.name = quiet->row.actor = quiet->row.note = BYTES_NONE;
-    return OK;
-}
-
-static enum status take_count(void *ctx, const void *row, struct why *why)
-{
-    (void)why;
-    *(int64_t *)ctx = ((const struct r_source_accepted *)row)->count;
-    return OK;
-}
-
-/* What a person said about its source; each source is looked up once. */
-static enum status find_quiet(struct pass *pass, const struct item *item, struct quiet **ret)
-{
-    const struct row_event *row = &item->known.row;
-    for (*ret = pass->quiet; *ret != NULL; *ret = (*ret)->next)
-        if (bytes_eq((*ret)->source, row->source) && bytes_eq((*ret)->space, row->space))
-            return OK;
-    struct quiet *quiet = arena_zalloc(pass->arena, 1, sizeof *quiet);
-    if (quiet == NULL)
-        return pass_no_memory(pass);
-    *quiet = (struct quiet){.space = row->space, .source = row->source, .next = pass->quiet};
-    struct q_source_get get = {row->space, row->source};
-    TRY(store_run(pass->store, &SOURCE_GET, &get, 1, take_quiet, quiet, NULL, pass->why));
-    if (quiet->row.limited_until > pass->ledger->now.wall_us) {
-        int64_t since_ms = (pass->ledger->now.wall_us - quiet->row.every_us) / WHEN_MS - ID_EPOCH_MS;
-        struct q_source_accepted accepted = {row->space, row->source, since_ms << 22};
-        TRY(store_run(pass->store, &SOURCE_ACCEPTED, &accepted, 1, take_count, &quiet->accepted, NULL, pass->why));
-    }
-    pass->quiet = *ret = quiet;
-    return OK;
-}
-
 /* ---- deciding ---- */
 
 static const struct identity *first_sender(const struct incoming *incoming)
@@ -60,11 +20,11 @@ static bool knows(const struct incoming *incoming, const struct identity *identi
     return false;
 }
 
-/* One of the two was sent by somebody whom the other does not know: a machine that tells of a person. */
+/* One of the two says so itself, or was sent by somebody whom the other does not know: a machine tells of a person. */
 static bool is_relayed(const struct incoming *a, const struct incoming *b)
 {
     const struct identity *from_a = first_sender(a), *from_b = first_sender(b);
-    return (from_a != NULL && !knows(b, from_a)) || (from_b != NULL && !knows(a, from_b));
+    return a->relayed || b->relayed || (from_a != NULL && !knows(b, from_a)) || (from_b != NULL && !knows(a, from_b));
 }
 
 static size_t list_candidates(const struct item *item, struct candidate *candidates)
@@ -165,7 +125,7 @@ static enum status converse(struct pass *pass, struct item *item)
     }
     bool answered = false;
     if (thread->row.epoch > 0)
-        TRY(thread_is_answered(pass->store, pass->ledger, pass->pepper, &thread->row, &answered, pass->why));
+        TRY(pass->recall->answered(pass, &thread->row, &answered));
     thread_ask(&thread->row, answered, item->known.row.id, now);
     return OK;
 }
@@ -177,23 +137,6 @@ static void converse_copy(struct pass *pass, struct item *item, const struct kno
     for (struct thread_open *thread = pass->places.threads; thread != NULL; thread = thread->next)
         for (size_t i = 0; thread->row.id == first->row.thread && i < item->place_count; i++)
             threads_mark(item->places[i], thread);
-}
-
-static enum status raise_card(struct pass *pass, const struct item *item, enum exception_kind kind, int64_t event,
-                              const char *reason)
-{
-    struct people people = engine_people(pass->flow->engine);
-    const struct source *source = item->source;
-    struct exception_order order = {
-        .kind = kind,
-        .space = item->known.row.space,
-        .owner = source != NULL && source->owner.len > 0 ? source->owner : bytes_of(people.owner),
-        .reason = bytes_of(reason),
-        .event = event,
-        .due_us = source != NULL && source->due_us > 0 ? source->due_us : people.due_us,
-    };
-    /* The card's texts are written before the policy can go. */
-    return exception_raise(pass->store, pass->ledger, &order, pass->why);
 }
 
 static struct known *known_first(const struct item *item)
@@ -218,19 +161,20 @@ enum status pass_judge(struct pass *pass, struct item *item)
 {
     struct candidate candidates[CANDIDATES_MAX];
     struct quiet *quiet;
-    TRY(find_quiet(pass, item, &quiet));
+    TRY(pass->recall->quiet(pass, item, &quiet));
     struct decide_event event = question_of(pass, item, quiet);
     item->verdict = decide_event(&event, candidates, list_candidates(item, candidates));
     struct known *first = item->verdict.first != 0 ? known_first(item) : NULL;
     if (item->verdict.verdict == EVENT_SUPPRESSED && first != NULL && count_copy(pass, item, first))
-        TRY(raise_card(pass, item, EXCEPTION_LOOP, first->row.id, "loop"));
+        TRY(pass->recall->card(pass, item, EXCEPTION_LOOP, first->row.id, "loop"));
     if (item->verdict.verdict == EVENT_SUPPRESSED && first != NULL && !first->gone && first->row.thread != 0)
         converse_copy(pass, item, first);
     else
         TRY(converse(pass, item));
     if (item->verdict.verdict == EVENT_HELD) {
         bool loop = strcmp(item->verdict.reason, "loop") == 0;
-        TRY(raise_card(pass, item, loop ? EXCEPTION_LOOP : EXCEPTION_LIKELY_DUPLICATE, item->known.row.id, item->verdict.reason));
+        TRY(pass->recall->card(pass, item, loop ? EXCEPTION_LOOP : EXCEPTION_LIKELY_DUPLICATE, item->known.row.id,
+                               item->verdict.reason));
     }
     quiet->accepted += item->verdict.verdict == EVENT_ACCEPTED;
     see(pass, item, first);

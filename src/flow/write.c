@@ -88,7 +88,7 @@ static void write_decision(struct pass *pass, const struct item *item)
     decision->detail = detail;
 }
 
-static struct row_event_decided decided_of(const struct row_event *row)
+struct row_event_decided decided_of(const struct row_event *row)
 {
     return (struct row_event_decided){row->id,     row->verdict,     row->shadow, row->reason, row->score,
                                       row->first,  row->explanation, row->thread, row->epoch,  row->intent,
@@ -109,6 +109,14 @@ static int64_t mark_until(const struct item *item, enum mark_kind kind)
     return at + (kept > MARK_KEPT_US ? kept : MARK_KEPT_US);
 }
 
+/* The ids of a copy lead to its original. */
+bool item_leaves_mark(const struct item *item, enum mark_kind kind, int64_t *ret_event)
+{
+    bool copy = item->verdict.verdict == EVENT_SUPPRESSED;
+    *ret_event = copy ? item->verdict.first : item->known.row.id;
+    return !copy || kind == MARK_DELIVERY || kind == MARK_KEY;
+}
+
 static enum status save_marks(struct pass *pass)
 {
     size_t count = 0, most = 0;
@@ -119,15 +127,14 @@ static enum status save_marks(struct pass *pass)
         return pass_no_memory(pass);
     for (size_t i = 0; i < pass->count; i++) {
         const struct item *item = &pass->items[i];
-        bool copy = item->verdict.verdict == EVENT_SUPPRESSED;
         for (size_t j = 0; j < item->mark_count; j++) {
             enum mark_kind kind = item->marks[j].kind;
-            if (copy && kind != MARK_DELIVERY && kind != MARK_KEY)
-                continue;
-            adds[count++] = (struct q_event_mark_add){{(const char *)item->marks[j].mark->h, KEY_HASH_SIZE},
-                                                      copy ? item->verdict.first : item->known.row.id,
-                                                      item->known.row.received,
-                                                      mark_until(item, kind)};
+            int64_t event;
+            if (item_leaves_mark(item, kind, &event))
+                adds[count++] = (struct q_event_mark_add){{(const char *)item->marks[j].mark->h, KEY_HASH_SIZE},
+                                                          event,
+                                                          item->known.row.received,
+                                                          mark_until(item, kind)};
         }
     }
     return store_run(pass->store, &EVENT_MARK_ADD, adds, count, NULL, NULL, NULL, pass->why);
@@ -166,7 +173,8 @@ enum status pass_write(struct pass *pass)
     for (size_t i = 0; i < pass->count; i++) {
         decided[i] = decided_of(&pass->items[i].known.row);
         write_decision(pass, &pass->items[i]);
-        pass->flow->decided[pass->items[i].verdict.verdict]++;
+        pass->flow->decided[pass->flow->decided_count++] =
+            (struct flow_decided){flow_slot(pass->flow, pass->items[i].known.row.source), pass->items[i].verdict.verdict};
     }
     TRY(store_run(pass->store, &EVENT_DECIDE, decided, pass->count, NULL, NULL, NULL, pass->why));
     TRY(save_marks(pass));

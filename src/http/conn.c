@@ -159,7 +159,7 @@ static void drop_request(struct http_conn *conn)
     if (conn->in.cap <= 2 * READ_SIZE_FIRST || left > READ_SIZE_FIRST)
         return;
     struct buf small;
-    buf_init(&small, conn->in.size_max);
+    buf_init(&small, HTTP_HEAD_SIZE_MAX + conn->server->config.limits.body_size_max + READ_SLACK);
     small.wipe = true;
     if (!buf_reserve(&small, READ_SIZE_FIRST))
         return;
@@ -185,11 +185,26 @@ static bool wait_for_more(struct http_conn *conn)
     return false;
 }
 
+/* Some requests may be larger than others; whoever was allowed that once keeps the right to the room, not the room. */
+static void set_body_max(struct http_conn *conn)
+{
+    const struct http_server_config *config = &conn->server->config;
+    size_t most = config->limits.body_size_max;
+    size_t more = config->body_size != NULL ? config->body_size(&conn->request.head, config->user) : 0;
+    conn->body_max = more > most ? more : most;
+    size_t in_max = HTTP_HEAD_SIZE_MAX + conn->body_max + READ_SLACK, arena_max = ARENA_SIZE_MAX + 3 * (conn->body_max - most);
+    if (conn->in.size_max < in_max)
+        conn->in.size_max = in_max;
+    if (conn->arena.size_max < arena_max)
+        conn->arena.size_max = arena_max;
+}
+
 static void begin_body(struct http_conn *conn, size_t head_size)
 {
     const struct http_limits *limits = &conn->server->config.limits;
     const struct http_head *head = &conn->request.head;
-    if (head->has_length && head->length > limits->body_size_max) {
+    set_body_max(conn);
+    if (head->has_length && head->length > conn->body_max) {
         conn_refuse(conn, 413, "the body is larger than allowed");
         return;
     }
@@ -269,7 +284,7 @@ static bool step_chunks(struct http_conn *conn)
 {
     size_t decoded = conn->head_size + conn->body_size, consumed = 0, produced = 0;
     struct bytes in = bytes_from(unread(conn), decoded);
-    size_t room = conn->server->config.limits.body_size_max - conn->body_size;
+    size_t room = conn->body_max - conn->body_size;
     struct why why = {0};
     char *out = conn->in.at + conn->start + decoded;
     enum status status = http_parse_chunks(&conn->chunks, in, out, room, &consumed, &produced, &why);

@@ -18,6 +18,7 @@
 #include <sys/queue.h>
 #include <uv.h>
 
+#include "http/listen.h"
 #include "http/server.h"
 #include "http/tls.h"
 
@@ -29,20 +30,13 @@ enum {
     CIPHER_READ_SIZE = 16 * 1024, /* OpenSSL keeps a buffer of this size for each connection */
     REPLY_SIZE_MAX = 64 * 1024 * 1024,
     REPLY_SIZE_KEPT = 256 * 1024,
-    ARENA_SIZE_MAX = 8 * 1024 * 1024,
+    ARENA_SIZE_MAX = 96 * 1024 * 1024, /* also for a stored answer, to be given again */
     LINGER_BYTES_MAX = 1024 * 1024,
     LINGER_US = 2 * 1000 * 1000,
     SWEEP_EVERY_MS = 250,
 };
 
 enum conn_state { CONN_HANDSHAKE, CONN_IDLE, CONN_HEAD, CONN_BODY, CONN_RUNNING, CONN_WRITING, CONN_LINGER, CONN_CLOSED };
-
-union conn_io {
-    uv_handle_t handle;
-    uv_stream_t stream;
-    uv_tcp_t tcp;
-    uv_pipe_t pipe;
-};
 
 struct http_conn {
     union conn_io io;
@@ -65,6 +59,7 @@ struct http_conn {
     size_t scanned;     /* by http_parse_head */
     size_t head_size;   /* from BODY on */
     size_t body_size;   /* decoded, when chunked */
+    size_t body_max;    /* from BODY on: what this request may have */
     size_t whole_size;  /* from RUNNING on */
     uint64_t body_seen; /* bytes of the body as sent */
     int64_t body_start_us;
@@ -111,7 +106,7 @@ struct http_server {
     bool listener_open;
     bool is_unix;
     struct http_server_config config;
-    char address[128];
+    char address[LISTEN_ADDRESS_SIZE];
     struct tls *tls;
 
     /* Each list is ordered by the time of entry; idle and lingering connections have one time-out each, so theirs is also the

@@ -257,6 +257,11 @@ bool http_server_is_tls(const struct http_server *server)
     return server->tls != NULL;
 }
 
+struct uv_loop_s *http_server_loop(struct http_server *server)
+{
+    return &server->loop;
+}
+
 const struct http_counts *http_server_counts(const struct http_server *server)
 {
     return &server->counts;

@@ -64,6 +64,8 @@ struct http_server_config {
     void (*handle)(struct http_request *request, void *user);
     /* Answers a request that never became one (framing error, time-out, too large): writes the body for `status` into `out`. */
     void (*refuse)(int status, const char *why, struct buf *out, void *user);
+    /* May be NULL: how large a body may be when that is more than limits.body_size_max, by its head; 0: it is not. */
+    size_t (*body_size)(const struct http_head *head, void *user);
     /* May be NULL: called between two turns of the loop. It may take long if another thread then calls http_server_stand_in(). */
     void (*between)(void *user);
     void *user;
@@ -82,6 +84,9 @@ const char *http_server_address(const struct http_server *server);
 bool http_server_is_tls(const struct http_server *server);
 
 const struct http_counts *http_server_counts(const struct http_server *server);
+
+/* For other listeners that live on the same thread. Their handles are closed before http_server_close(). */
+struct uv_loop_s *http_server_loop(struct http_server *server);
 
 /* Runs the loop on the calling thread until http_server_stop(). */
 void http_server_run(struct http_server *server);

@@ -295,6 +295,40 @@ TEST(http_server_closes_a_client_that_does_not_read)
     stop(SECOND_US);
 }
 
+static size_t body_size(const struct http_head *head, void *user)
+{
+    (void)user;
+    return bytes_is(head->path, "/big") ? 100000 : 10;
+}
+
+/* 65 KiB is over the limit of all, and within that of /big. */
+TEST(http_server_lets_some_requests_be_larger)
+{
+    struct http_server_config config = config_default();
+    config.body_size = body_size;
+    start(config);
+    char *body = malloc(100001);
+    memset(body, 'b', 100000);
+    body[99999] = 'e';
+    body[100000] = '\0';
+    int fd = dial();
+    say(fd, HEAD("POST /big") "Content-Length: 100000\r\n\r\n");
+    say(fd, body);
+    CHECK_INT(strspn(strstr(hear_until(fd, "be"), "\r\n\r\n") + 4, "b"), 99999);
+    say(fd, HEAD("POST /big") "Transfer-Encoding: chunked\r\n\r\n186a0\r\n");
+    say(fd, body);
+    say(fd, "\r\n0\r\n\r\n" HEAD("POST /x") "Content-Length: 65536\r\n\r\n");
+    say_bytes(fd, (struct bytes){body, 65536});
+    say(fd, HEAD("POST /x") "Content-Length: 65537\r\n\r\n");
+    const char *text = hear_all(fd);
+    CHECK(contains(text, "Content-Length: 100000\r\n"));
+    CHECK(contains(text, "Content-Length: 65536\r\n"));
+    CHECK(contains(text, " 413 "));
+    CHECK(contains(ask(HEAD("POST /big") "Content-Length: 100001\r\n\r\n"), " 413 "));
+    free(body);
+    stop(SECOND_US);
+}
+
 TEST(http_server_writes_large_replies_whole_and_in_order)
 {
     start(config_default());

@@ -1,5 +1,6 @@
 #include "ledger/ledger.h"
 
+#include "audit/columns.h"
 #include "base/mutant.h"
 
 const char *const intent_state_names[] = {"pending", "claimed", "sent", "confirmed", "refused", "unknown", NULL};
@@ -67,32 +68,6 @@ bool ledger_is_open(const struct intent *intent)
 
 /* ---- the audit row ---- */
 
-static bool column_changed(const struct query_column *column, const char *before, const char *after)
-{
-    if (column->type == COLUMN_INT)
-        return *(const int64_t *)(before + column->offset) != *(const int64_t *)(after + column->offset);
-    const struct bytes *a = (const struct bytes *)(before + column->offset), *b = (const struct bytes *)(after + column->offset);
-    return (a->at == NULL) != (b->at == NULL) || !bytes_eq(*a, *b);
-}
-
-static void write_column(struct json_out *out, const struct query_column *column, const char *row)
-{
-    json_name(out, column->name);
-    if (column->type == COLUMN_INT) {
-        json_i64(out, *(const int64_t *)(row + column->offset));
-        return;
-    }
-    const struct bytes *bytes = (const struct bytes *)(row + column->offset);
-    if (column->type == COLUMN_TEXT) {
-        json_text(out, *bytes);
-        return;
-    }
-    char hex[2 * HASH_SIZE];
-    ASSERT(bytes->len <= HASH_SIZE);
-    bytes_to_hex(*bytes, hex);
-    json_text(out, (struct bytes){hex, 2 * bytes->len});
-}
-
 /* The result's bytes are in a table of their own; this way the chain covers them. */
 static void write_result_hash(struct json_out *out, struct bytes result)
 {
@@ -116,8 +91,8 @@ static struct bytes changes_of(struct intent *intent, const struct row_decision 
     json_open(&out, '{');
     for (size_t i = 0; i < INTENT_ADD.param_count; i++) {
         const struct query_column *column = &INTENT_ADD.params[i];
-        if (column_changed(column, (const char *)&expected, (const char *)&intent->row))
-            write_column(&out, column, (const char *)&intent->row);
+        if (!column_equal(column, &expected, &intent->row))
+            column_write(&out, column, &intent->row);
     }
     if (intent->row.result != intent->before.result && intent->row.result != 0)
         write_result_hash(&out, intent->result);

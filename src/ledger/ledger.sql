@@ -82,6 +82,10 @@ SELECT id FROM intent WHERE state IN (1, 2) AND state <> 3 AND lease_until <= :n
 -- query intent_expired(now i, most i) -> id i
 SELECT id FROM intent WHERE expires > 0 AND expires <= :now ORDER BY expires LIMIT :most
 
+-- Free ones of a workflow that nobody has touched for as long as they would be kept. The time inside an id counts from 2020 in milliseconds: `now` does so in microseconds.
+-- query intent_idle(workflow t, now i, most i) -> id i, space t, fence i
+SELECT id, space, fence FROM intent WHERE state = 0 AND state <> 3 AND workflow = :workflow AND decision / 4194304 * 1000 + keep_us < :now LIMIT :most
+
 -- query intent_get(space t, id i) -> intent
 SELECT {intent} FROM intent WHERE id = :id AND space = :space
 

@@ -28,6 +28,8 @@ static const struct named_kind workflow_kind = {"workflow", "workflows", "lease:
 static const struct named_kind source_kind = {"source", "sources", "preset: typeform", POLICY_SOURCES_MAX};
 static const struct named_kind destination_kind = {"destination", "destinations", "provider: http", POLICY_DESTINATIONS_MAX};
 
+static const struct named_kind mcp_kind = {"MCP server", "MCP servers", "destination: mail-mcp", MCP_SERVERS_MAX};
+
 struct parsing {
     struct policy *policy;
     struct arena scratch; /* the tree; gone when parsing ends */
@@ -310,6 +312,43 @@ static enum status read_sources(struct parsing *parsing, const struct settings *
     return OK;
 }
 
+static int servers_by_name(const void *a, const void *b)
+{
+    return bytes_cmp(((const struct mcp_server_rules *)a)->name, ((const struct mcp_server_rules *)b)->name);
+}
+
+/* A server that is named here has to be one that can be called. */
+static void check_server(struct parsing *parsing, const struct named *named, const struct mcp_server_rules *server)
+{
+    if (server->destination.at == NULL)
+        return;
+    const struct destination *destination = policy_destination(parsing->policy, server->destination);
+    if (destination == NULL || destination->kind != DESTINATION_HTTP)
+        yaml_problem_add(parsing->problems, named->at->line, named->at->column,
+                         "MCP server '%.*s' names the destination '%.*s', which is no HTTP destination of this policy",
+                         BYTES_ARG(server->name), BYTES_ARG(yaml_clip(server->destination)));
+}
+
+static enum status read_servers(struct parsing *parsing, const struct yaml *group)
+{
+    struct policy *policy = parsing->policy;
+    struct named *all;
+    size_t count;
+    TRY(list_named(parsing, &mcp_kind, group, &all, &count));
+    policy->mcp = arena_zalloc(&policy->arena, count + 1, sizeof *policy->mcp);
+    if (policy->mcp == NULL)
+        return FULL;
+    for (; policy->mcp_count < count; policy->mcp_count++) {
+        const struct named *named = &all[policy->mcp_count];
+        struct mcp_server_rules *server = &policy->mcp[policy->mcp_count];
+        TRY(mcp_server_read(named->at, named->settings, &policy->arena, parsing->problems, server));
+        check_server(parsing, named, server);
+    }
+    if (count > 0)
+        qsort(policy->mcp, count, sizeof *policy->mcp, servers_by_name);
+    return OK;
+}
+
 static enum status read_document(struct parsing *parsing)
 {
     struct policy *policy = parsing->policy;
@@ -327,6 +366,7 @@ static enum status read_document(struct parsing *parsing)
     TRY(read_workflows(parsing, top.at[SETTING_WORKFLOWS].group));
     TRY(read_destinations(parsing, &top));
     TRY(read_sources(parsing, &top));
+    TRY(read_servers(parsing, top.at[SETTING_MCP].group));
     policy->owner = parsing->defaults.at[SETTING_OWNER].text;
     policy->due_us = parsing->defaults.at[SETTING_DUE].number;
     return parsing->problems->count == 0 ? OK : INVALID;
@@ -421,4 +461,16 @@ const struct source *policy_source(const struct policy *policy, struct bytes nam
     if (policy->source_count == 0 || name.len == 0)
         return NULL;
     return bsearch(&name, policy->sources, policy->source_count, sizeof *policy->sources, name_against_source);
+}
+
+static int name_against_server(const void *name, const void *server)
+{
+    return bytes_cmp(*(const struct bytes *)name, ((const struct mcp_server_rules *)server)->name);
+}
+
+const struct mcp_server_rules *policy_mcp(const struct policy *policy, struct bytes name)
+{
+    if (policy->mcp_count == 0 || name.len == 0)
+        return NULL;
+    return bsearch(&name, policy->mcp, policy->mcp_count, sizeof *policy->mcp, name_against_server);
 }

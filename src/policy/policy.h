@@ -28,6 +28,8 @@
  *     due: 8h                       # how long an exception may stay open before it is overdue
  *     destinations:                 # where effects go: see destination/destination_settings.c
  *       stripe: {secret: env:STRIPE_KEY}
+ *     mcp:                          # the MCP servers of agents: see mcp/rules.h
+ *       mail: {destination: mail-mcp}
  *     sources:                      # where messages and leads come from: see receive/source_settings.c
  *       contact: {preset: typeform, secret: env:TYPEFORM_SECRET, forward: agent}
  *
@@ -45,6 +47,7 @@
 #include "base/yaml.h"
 #include "destination/destination.h"
 #include "fingerprint/fingerprint.h"
+#include "mcp/rules.h"
 #include "receive/source.h"
 
 #define POLICY_SIZE_MAX YAML_SIZE_MAX
@@ -88,6 +91,8 @@ struct policy {
     size_t workflow_count; /* sorted by name */
     struct destination *destinations;
     size_t destination_count; /* sorted by name */
+    struct mcp_server_rules *mcp;
+    size_t mcp_count; /* sorted by name */
     struct source *sources;
     size_t source_count; /* sorted by name */
     struct bytes owner;  /* who gets exceptions that nobody else owns; BYTES_NONE for nobody */
@@ -105,6 +110,9 @@ const struct workflow_rules *policy_workflow(const struct policy *policy, struct
 
 /* NULL when the policy has no destination of that name. */
 const struct destination *policy_destination(const struct policy *policy, struct bytes name);
+
+/* NULL when the policy has no MCP server of that name. */
+const struct mcp_server_rules *policy_mcp(const struct policy *policy, struct bytes name);
 
 /* NULL when the policy has no source of that name. */
 const struct source *policy_source(const struct policy *policy, struct bytes name);

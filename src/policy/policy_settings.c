@@ -44,6 +44,8 @@ const struct setting policy_settings[] = {
                               "The workflows by name, each with its own settings."),
     [SETTING_DESTINATIONS] = ROW("destinations", SETTING_GROUP, POLICY_TOP, NULL, 0, 0, NULL, "{crm: {provider: hubspot}}",
                                  "Where effects go, by name, each with settings of its own."),
+    [SETTING_MCP] = ROW("mcp", SETTING_GROUP, POLICY_TOP, NULL, 0, 0, NULL, "{files: {annotations: ignore}}",
+                        "The MCP servers of agents, by name, each with settings of its own."),
     [SETTING_SOURCES] = ROW("sources", SETTING_GROUP, POLICY_TOP, NULL, 0, 0, NULL, "{contact: {preset: form, verify: none}}",
                             "Where messages and leads come from, by name, each with settings of its own."),
     [SETTING_OWNER] =

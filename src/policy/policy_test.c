@@ -450,7 +450,7 @@ TEST(a_problem_shows_no_control_characters)
 TEST(every_row_of_the_settings_table_is_complete)
 {
     hash_setup();
-    CHECK_INT(policy_setting_count, 20);
+    CHECK_INT(policy_setting_count, 21);
     for (size_t i = 0; i < policy_setting_count; i++) {
         const struct setting *setting = &policy_settings[i];
         CHECK(setting->name != NULL && setting->help != NULL && setting->example != NULL && setting->places != 0);
@@ -465,4 +465,76 @@ TEST(every_row_of_the_settings_table_is_complete)
                  (setting->places & POLICY_TOP) != 0 ? "" : "}");
         policy_free(parse(text));
     }
+}
+
+TEST(mcp_servers_are_read_with_their_tools_and_checked)
+{
+    static const char text[] = "destinations: {m: {provider: http, url: \"https://mcp.example.com\"}}\n"
+                               "mcp:\n"
+                               "  mail:\n"
+                               "    destination: m\n"
+                               "    annotations: ignore\n"
+                               "    calls_per_run: 5\n"
+                               "    tools:\n"
+                               "      send mail: {key: [to, template], on_error: hold}\n"
+                               "      look: {read_only: true, repeat: 5s}\n"
+                               "  files: {workflow: w}\n";
+    static const struct {
+        const char *text, *says;
+    } bad[] = {
+        {"mcp: {a: {destination: nowhere}}", "no HTTP destination"},
+        {"mcp: {a: {key: [x]}}", "under a tool"},
+        {"mcp: {a: {tools: {t: {window: 5m}}}}", "under a server"},
+        {"mcp: {a: {tools: {t: 5}}}", "wants settings"},
+        {"mcp: {a: {tools: {t: {}, t: {}}}}", "twice"},
+        {"mcp: {a: {path: mcp}}", "begins with '/'"},
+        {"mcp: {a: {anotations: ignore}}", "annotations"},
+    };
+    struct yaml_problems problems;
+    struct policy *policy;
+    hash_setup();
+    CHECK(policy_parse(bytes_of(text), &policy, &problems) == OK);
+    const struct mcp_server_rules *mail = policy_mcp(policy, BYTES("mail")), *files = policy_mcp(policy, BYTES("files"));
+    CHECK(policy_mcp(policy, BYTES("other")) == NULL);
+    CHECK_TEXT(mail->workflow, "mcp.mail");
+    CHECK_TEXT(mail->path, "/mcp");
+    CHECK_TEXT(files->workflow, "w");
+    CHECK(!mail->trust && files->trust);
+    CHECK_INT(mail->calls_per_run, 5);
+    CHECK_INT(files->window_us, 600 * 1000000LL);
+    const struct mcp_tool_rules *send = mcp_tool_find(mail, BYTES("send mail")), *look = mcp_tool_find(mail, BYTES("look"));
+    CHECK(send->key_count == 2 && send->on_error == MCP_ON_ERROR_HOLD && send->repeat_us == -1);
+    CHECK(look->read_only == MCP_YES && look->repeat_us == 5 * 1000000LL);
+    policy_free(policy);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        enum status status = policy_parse(bytes_of(bad[i].text), &policy, &problems);
+        if (status != INVALID || strstr(problems.at[0].text, bad[i].says) == NULL)
+            check_fail(__FILE__, __LINE__, "%s: %s", bad[i].text, status == OK ? "was taken" : problems.at[0].text);
+    }
+}
+
+/* ---- sources ---- */
+
+TEST(sources_are_found_by_name_and_forward_to_destinations_of_the_policy)
+{
+    struct policy *policy;
+    static struct yaml_problems problems;
+    hash_setup();
+    CHECK_INT(policy_parse(BYTES("destinations:\n  agent: {provider: http, url: \"https://a.example\"}\n"
+                                 "sources:\n  wa: {preset: whatsapp, secret: env:A, forward: agent}\n  form: {verify: none}\n"),
+                           &policy, &problems),
+              OK);
+    CHECK_INT(policy->source_count, 2);
+    CHECK_TEXT(policy_source(policy, BYTES("wa"))->preset, "whatsapp");
+    CHECK_TEXT(policy_source(policy, BYTES("wa"))->forward, "agent");
+    CHECK(policy_source(policy, BYTES("form"))->verify_none);
+    CHECK(policy_source(policy, BYTES("nobody")) == NULL);
+    CHECK(policy_source(policy, BYTES("")) == NULL);
+    policy_free(policy);
+    CHECK_INT(policy_parse(BYTES("destinations:\n  agent: {provider: http, url: \"https://a.example\"}\n"
+                                 "sources:\n  form: {verify: none, forward: agnt}\n  form: {verify: none}\n"),
+                           &policy, &problems),
+              INVALID);
+    CHECK(strstr(problems.at[0].text, "did you mean 'agent'") != NULL);
+    CHECK(strstr(problems.at[1].text, "is given twice") != NULL);
 }

@@ -1,6 +1,7 @@
 #include "receive/receive.h"
 
 #include "base/hash.h"
+#include "receive/mail.h"
 #include "receive/receive_own.h"
 
 const char *const receive_end_names[] = {"events", "handshake", "refused", "unreadable", NULL};
@@ -80,6 +81,7 @@ static enum status try_handshakes(const struct source *source, const struct byte
 struct gathering {
     const struct source *source;
     size_t map; /* the first map of the split that is walked */
+    size_t end; /* behind the last that is looked at */
     const struct verified *verified;
     struct receive_result *ret;
     size_t room;
@@ -132,7 +134,7 @@ static enum status gather_one(void *ctx, struct scope *scope, struct bytes piece
 {
     struct gathering *gathering = ctx;
     const struct source *source = gathering->source;
-    for (size_t i = gathering->map; i < source->map_count; i++) {
+    for (size_t i = gathering->map; i < gathering->end; i++) {
         const struct event_map *map = &source->maps[i];
         if (!same_split(map, &source->maps[gathering->map]) || !scope_all(scope, map->when, map->when_count))
             continue;
@@ -151,27 +153,51 @@ static enum status gather_one(void *ctx, struct scope *scope, struct bytes piece
     return OK;
 }
 
-static bool was_walked(const struct source *source, size_t map)
+/* The maps from `first` to `end`, which is excluded; each split is walked once. */
+static enum status gather_maps(struct gathering *gathering, size_t first, size_t end, struct scope *scope)
 {
-    for (size_t i = 0; i < map; i++)
-        if (same_split(&source->maps[i], &source->maps[map]))
-            return true;
-    return false;
+    const struct event_map *maps = gathering->source->maps;
+    gathering->end = end;
+    for (gathering->map = first; gathering->map < end; gathering->map++) {
+        size_t earlier = first;
+        while (!same_split(&maps[earlier], &maps[gathering->map]))
+            earlier++;
+        if (earlier == gathering->map)
+            TRY(split_walk(maps[gathering->map].split, scope, gather_one, gathering));
+    }
+    return OK;
 }
 
+/* The policy's own kinds of events, and those of the preset where none of them fits. */
 static enum status gather(const struct source *source, const struct verified *verified, struct scope *scope,
                           struct receive_result *ret)
 {
     struct gathering gathering = {.source = source, .verified = verified, .ret = ret};
-    for (size_t i = 0; i < source->map_count; i++) {
-        gathering.map = i;
-        if (!was_walked(source, i))
-            TRY(split_walk(source->maps[i].split, scope, gather_one, &gathering));
-    }
+    TRY(gather_maps(&gathering, 0, source->own_map_count, scope));
+    if (ret->count == 0)
+        TRY(gather_maps(&gathering, source->own_map_count, source->map_count, scope));
     if (gathering.many)
         end_with(ret, RECEIVE_UNREADABLE, 400, BYTES("the delivery holds more than 1000 events"));
-    else if (ret->count == 1)
-        ret->events[0].piece = scope->request->body;
+    return OK;
+}
+
+/* A mail is one event. */
+static enum status read_mail(const struct source *source, const struct scope *scope, const struct verified *verified,
+                             struct receive_result *ret)
+{
+    struct incoming *event = arena_zalloc(scope->arena, 1, sizeof *event);
+    struct why why;
+    if (event == NULL)
+        return FULL;
+    enum status status = mail_read(scope->request->body, scope->arena, event, &why);
+    if (status == INVALID)
+        return unreadable(scope->arena, &why, ret);
+    TRY(status);
+    end_with(ret, RECEIVE_EVENTS, 200, verified->because);
+    ret->reply = source->reply;
+    ret->reply_type = source->reply_type;
+    ret->events = event;
+    ret->count = 1;
     return OK;
 }
 
@@ -179,10 +205,8 @@ static enum status read_delivery(const struct source *source, const struct bytes
                                  const struct verified *verified, struct receive_result *ret)
 {
     struct why why;
-    if (body_is_mail(source->reads, scope)) {
-        why_set(&why, INVALID, "there is no reader of mail here");
-        return unreadable(scope->arena, &why, ret);
-    }
+    if (body_is_mail(source->reads, scope))
+        return read_mail(source, scope, verified, ret);
     enum status status = body_read(source->reads, scope, &why);
     if (status == INVALID)
         return unreadable(scope->arena, &why, ret);

@@ -44,6 +44,7 @@ struct incoming {
     size_t identity_count;
     int64_t at_us;  /* when it happened, as the sender says; 0 without */
     bool automatic; /* Auto-Submitted, bounce, list, out of office, a bot: must never be answered */
+    bool relayed;   /* a machine sent it on behalf of the person: a form's notification */
     /* This event's part of the body: the body itself when it holds one event, else the same JSON with every array on the way cut
      * down to this one element. */
     struct bytes piece;

@@ -341,8 +341,23 @@ TEST(keys_of_different_values_differ)
         "{\"type\":\"event_callback\",\"team_id\":\"T\",\"event\":{\"type\":\"message\",\"channel\":\"1:C\",\"ts\":\"1\"}}");
     CHECK_TEXT(a.result.events[0].key, "slack:T%3A1:C:1");
     CHECK(!bytes_eq(a.result.events[0].key, b.result.events[0].key));
+    desk_close(&b);
+    read_plain(
+        &b, "slack", "application/json",
+        "{\"type\":\"event_callback\",\"team_id\":\"T%3A1\",\"event\":{\"type\":\"message\",\"channel\":\"C\",\"ts\":\"1\"}}");
+    CHECK(!bytes_eq(a.result.events[0].key, b.result.events[0].key));
     desk_close(&a);
     desk_close(&b);
+}
+
+TEST(a_key_with_a_hole_is_no_key)
+{
+    struct desk a;
+    read_plain(&a, "slack", "application/json",
+               "{\"type\":\"event_callback\",\"team_id\":\"\",\"event\":{\"type\":\"message\",\"channel\":\"C\",\"ts\":\"1\"}}");
+    CHECK(a.result.events[0].key.at == NULL);
+    CHECK(a.result.events[0].delivery.at == NULL);
+    desk_close(&a);
 }
 
 TEST(an_own_source_names_its_fields)
@@ -361,11 +376,17 @@ TEST(an_own_source_names_its_fields)
     desk.request.headers = headers;
     CHECK_INT(receive_sign(&desk.source, desk.secrets[0], &desk.arena, &desk.request, &desk.why), OK);
     CHECK_INT(desk_read(&desk), RECEIVE_EVENTS);
+    CHECK_INT(desk.result.count, 1);
     CHECK_TEXT(desk.result.events[0].key, "crm:7");
     CHECK_TEXT(desk.result.events[0].delivery, "7");
     CHECK(has_identity(&desk.result.events[0], "a@b.co"));
     CHECK(has_identity(&desk.result.events[0], "33612345678"));
     CHECK(!desk.result.events[0].identities[1].sender);
+    desk.source.verify_none = true;
+    desk.request.body = BYTES("{\"email\":\"c@d.co\",\"message\":\"hi\"}");
+    CHECK_INT(desk_read(&desk), RECEIVE_EVENTS);
+    CHECK_INT(desk.result.count, 1);
+    CHECK_TEXT(desk.result.events[0].kind, "lead");
     desk_close(&desk);
 }
 

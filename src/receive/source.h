@@ -144,15 +144,17 @@ struct source {
     struct handshake_rule *handshakes;
     size_t handshake_count;
     struct event_map *maps;
-    size_t map_count;
-    struct bytes reply, reply_type; /* the acknowledgement; BYTES_NONE: any will do */
-    struct source_sample sample;    /* sample.method BYTES_NONE: there is none */
-    struct bytes url;               /* the public base URL, when semel stands behind a proxy; BYTES_NONE: as the request says */
-    int64_t window_us;              /* equal content from the same sender within this source is one message; from the first */
-    int64_t across_us;              /* the same across sources; 0: not compared */
-    int64_t retry_us;               /* how long the sender retries; 0: not known */
-    struct bytes forward;           /* a destination's name; BYTES_NONE: events are only kept */
-    struct bytes path;              /* there */
+    size_t map_count, own_map_count; /* the policy's own come first; the preset's count where none of them fits */
+    struct bytes reply, reply_type;  /* the acknowledgement; BYTES_NONE: any will do */
+    struct source_sample sample;     /* sample.method BYTES_NONE: there is none */
+    struct bytes *addresses;         /* of mail that is for it: patterns (mailbox.h) */
+    size_t address_count;
+    struct bytes url;     /* the public base URL, when semel stands behind a proxy; BYTES_NONE: as the request says */
+    int64_t window_us;    /* equal content from the same sender within this source is one message; from the first */
+    int64_t across_us;    /* the same across sources; 0: not compared */
+    int64_t retry_us;     /* how long the sender retries; 0: not known */
+    struct bytes forward; /* a destination's name; BYTES_NONE: events are only kept */
+    struct bytes path;    /* there */
     enum source_as as;
     bool shadow;
     int64_t keep_us;

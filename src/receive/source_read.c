@@ -4,6 +4,7 @@
 
 #include "base/json.h"
 #include "base/when.h"
+#include "receive/mailbox.h"
 #include "receive/source_settings.h"
 
 /* A source while it is read. */
@@ -78,6 +79,8 @@ static enum status find_preset(struct work *work, const struct yaml *settings)
 
 /* ---- values ---- */
 
+#define MAIL_BODY_DEFAULT (26 << 20) /* people attach things; what SMTP takes, with its trace */
+
 static void take_values(struct work *work)
 {
     struct source *source = work->source;
@@ -105,8 +108,20 @@ static void take_values(struct work *work)
     bool good = parse_size(at[SOURCE_BODY_LIMIT].text, &source->body_max) &&
                 parse_rate(at[SOURCE_LOOP].text, &source->loop_count, &source->loop_us);
     ASSERT(good);
+    if (source->reads == READS_MAIL && !work->own[SOURCE_BODY_LIMIT].given)
+        source->body_max = MAIL_BODY_DEFAULT;
     if (work->own[SOURCE_PATH].given && !at[SOURCE_FORWARD].given && !at[SOURCE_FORWARD].refused)
         refuse(work, &work->own[SOURCE_PATH], "path is where events are forwarded to; add forward: DESTINATION");
+}
+
+static void take_addresses(struct work *work)
+{
+    const struct setting_value *at = &work->all[SOURCE_ADDRESSES];
+    for (size_t i = 0; i < at->list_count; i++)
+        if (!mailbox_pattern_is_valid(at->list[i]))
+            refuse(work, at, "an address is written name@example.com, *@example.com or name@*");
+    work->source->addresses = at->list;
+    work->source->address_count = at->list_count;
 }
 
 /* ---- secrets ---- */
@@ -250,6 +265,7 @@ static enum status take_events(struct work *work)
         return FULL;
     for (size_t i = 0; i < count; i++)
         source->maps[source->map_count++] = own[i];
+    source->own_map_count = count;
     for (size_t i = 0; i < work->preset.map_count; i++)
         source->maps[source->map_count++] = work->preset.maps[i];
     return OK;
@@ -279,6 +295,7 @@ enum status source_read(const struct source_reading *reading, const struct yaml 
     memcpy(work->all, work->own, sizeof work->all);
     settings_over(SOURCE_COUNT, work->all, built_in);
     take_values(work);
+    take_addresses(work);
     TRY(take_secrets(work));
     TRY(take_rules(work));
     return take_events(work);

@@ -256,7 +256,11 @@ const struct setting source_settings[] = {
     [SOURCE_READS] = SET("reads", SETTING_CHOICE, NULL, "auto", "What the bodies are; auto goes by Content-Type.",
                          .names = source_reads_names),
     [SOURCE_EVENTS] = SET("events", SETTING_GROUPS, NULL, "[{kind: lead, key: \"crm:{id}\"}]",
-                          "Kinds of events of your own; they are looked at before the preset's."),
+                          "Kinds of events of your own; the preset's count where none of them fits."),
+    [SOURCE_ADDRESSES] =
+        SET("addresses", SETTING_TEXTS, NULL, "[leads@example.com, \"*@in.example.com\"]",
+            "Whose mail is for this source, by SMTP and LMTP; a source that reads mail also gets what is for NAME@ any host.",
+            .item = "an address"),
     [SOURCE_URL] = SET("url", SETTING_FORM, NULL, "https://hooks.example.com",
                        "The public base URL, when semel stands behind a proxy and the sender signs the URL.", .form = &url_form),
     [SOURCE_WINDOW] =
@@ -282,7 +286,8 @@ const struct setting source_settings[] = {
     [SOURCE_DUE] =
         SET("due", SETTING_DURATION, NULL, "8h", "How long its exceptions may stay open; without it, as the policy says.",
             .min = WHEN_MINUTE, .max = 90 * WHEN_DAY),
-    [SOURCE_BODY_LIMIT] = SET("body_max", SETTING_FORM, "1MiB", "256KiB", "The largest body that is taken.", .form = &size_form),
+    [SOURCE_BODY_LIMIT] = SET("body_max", SETTING_FORM, "1MiB", "256KiB",
+                              "The largest body that is taken; a source that reads mail takes 26 MiB.", .form = &size_form),
 };
 
 const size_t source_setting_count = SOURCE_COUNT;

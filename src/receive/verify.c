@@ -291,7 +291,8 @@ static bool list_urls(struct look *look)
     while (len < rest.len && strchr("/?", rest.at[len]) == NULL)
         len++;
     struct bytes host = {rest.at, len}, behind = bytes_from(rest, len), scheme = {url.at, tls ? 8 : 7};
-    const char *bracket = len > 0 ? memrchr(host.at, ']', host.len) : NULL, *colon = len > 0 ? memrchr(host.at, ':', len) : NULL;
+    const char *bracket = host.at != NULL ? memrchr(host.at, ']', len) : NULL;
+    const char *colon = host.at != NULL ? memrchr(host.at, ':', len) : NULL;
     struct bytes other;
     if (colon != NULL && colon > bracket)
         other = arena_printf(look->scope->arena, "%.*s%.*s%.*s", BYTES_ARG(scheme), (int)(colon - host.at), host.at,
@@ -344,19 +345,39 @@ static bool signature_fits(struct look *look, struct bytes key, struct bytes dat
     return hash_equal((struct bytes){made, len}, given);
 }
 
-static bool secret_fits(struct look *look, struct bytes secret, bool *ret_usable)
+/* What was made of a secret does not stay in the arena. */
+static void forget(struct bytes made)
 {
-    struct bytes key = cipher_key(look->rule, secret, look->scope->arena), missing;
-    *ret_usable |= key.at != NULL;
-    for (size_t u = 0; key.at != NULL && u < look->url_count; u++) {
+    if (made.len > 0)
+        explicit_bzero((char *)(uintptr_t)made.at, made.len);
+}
+
+static bool key_fits(struct look *look, struct bytes secret, struct bytes key)
+{
+    bool fits = false;
+    struct bytes missing;
+    for (size_t u = 0; u < look->url_count && !fits; u++) {
         struct bytes data = verify_signed(look->rule, look->scope, look->urls[u], look->id, look->time, secret, &missing);
         if (data.at == NULL)
             return missing.at != NULL && deny(look, "the signed value '%.*s' is missing", missing);
-        for (size_t s = 0; s < look->signature_count; s++)
-            if (signature_fits(look, key, data, look->signatures[s]))
-                return true;
+        for (size_t s = 0; s < look->signature_count && !fits; s++)
+            fits = signature_fits(look, key, data, look->signatures[s]);
+        if (memmem(look->rule->signs.at, look->rule->signs.len, "{secret}", 8) != NULL)
+            forget(data);
     }
-    return false;
+    return fits;
+}
+
+static bool secret_fits(struct look *look, struct bytes secret, bool *ret_usable)
+{
+    struct bytes key = cipher_key(look->rule, secret, look->scope->arena);
+    if (key.at == NULL)
+        return false;
+    *ret_usable = true;
+    bool fits = key_fits(look, secret, key);
+    if (key.at < secret.at || key.at > secret.at + secret.len) /* it was decoded */
+        forget(key);
+    return fits;
 }
 
 static bool any_secret_fits(struct look *look, const struct bytes *secrets, size_t count)

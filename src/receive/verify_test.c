@@ -232,6 +232,19 @@ TEST(a_timestamp_may_be_five_minutes_away_both_ways)
         }
 }
 
+TEST(a_secret_that_is_only_its_prefix_is_none)
+{
+    static const char *const empty[] = {"whsec_", "whsec_=", "whsec_*", "whsec"};
+    for (size_t i = 0; i < sizeof empty / sizeof *empty; i++) {
+        struct desk desk;
+        open_vector(&desk, &vectors[0]);
+        desk.secrets[0] = bytes_of(empty[i]);
+        CHECK(is_refused(&desk));
+        CHECK(desk_because(&desk, "no secret can be used"));
+        desk_close(&desk);
+    }
+}
+
 TEST(during_a_rotation_either_secret_is_good)
 {
     struct desk desk;
@@ -295,6 +308,7 @@ TEST(pairs_may_hold_several_signatures_but_one_time)
         {"%s,t=1700000000", true},
         {"t=1700000000, %s", true},
         {"t=1700000000,t=1,%s", false},
+        {"t=1,t=1700000000,%s", false},
         {"t=,%s", false},
         {"%s", false},
         {"t=1700000000,v0=d9ba,x%s", false},
@@ -347,6 +361,16 @@ TEST(twilio_signs_the_url_with_or_without_its_port)
             check_fail(__FILE__, __LINE__, "%s: %.*s", rows[i].url, BYTES_ARG(desk.result.because));
         desk_close(&desk);
     }
+}
+
+TEST(a_field_that_comes_twice_is_signed_once_for_each_value)
+{
+    struct desk desk;
+    open_vector(&desk, &vectors[5]);
+    desk.request.body = BYTES("a=2&a=1&MessageSid=SM1&a=1&Body=hi");
+    desk_header(&desk, "X-Twilio-Signature", "XMvGgmNjFQuLpYtlLA4J/rsclo8=");
+    CHECK_INT(desk_read(&desk), RECEIVE_EVENTS);
+    desk_close(&desk);
 }
 
 TEST(behind_a_proxy_the_public_url_is_what_was_signed)
@@ -402,22 +426,24 @@ TEST(a_json_body_of_twilio_is_covered_by_its_hash_or_not_at_all)
 
 TEST(old_versions_of_hubspot_count_only_when_the_policy_asks)
 {
-    struct desk desk;
-    desk_open(&desk, "hubspot", "secret: env:S\nverify: v2\n");
-    desk.secrets[0] = BYTES("hs_secret");
-    desk.request.body = BYTES("[]");
-    sign_desk(&desk);
-    CHECK_INT(desk_read(&desk), RECEIVE_EVENTS);
-    CHECK_TEXT(desk.result.rule, "v2");
-    struct receive_request request = desk.request;
-    desk_close(&desk);
-    struct pair headers[4];
-    memcpy(headers, request.headers, request.header_count * sizeof *headers);
-    desk_open(&desk, "hubspot", "secret: env:S\n");
-    desk.secrets[0] = BYTES("hs_secret");
-    desk.request.body = BYTES("[]");
-    CHECK(is_refused(&desk));
-    desk_close(&desk);
+    struct desk old, plain;
+    desk_open(&old, "hubspot", "secret: env:S\nverify: v2\n");
+    old.secrets[0] = BYTES("hs_secret");
+    old.request.body = BYTES("[]");
+    sign_desk(&old);
+    CHECK_INT(desk_read(&old), RECEIVE_EVENTS);
+    CHECK_TEXT(old.result.rule, "v2");
+    desk_open(&plain, "hubspot", "secret: env:S\n");
+    plain.secrets[0] = old.secrets[0];
+    plain.request = old.request;
+    CHECK(is_refused(&plain));
+    desk_close(&plain);
+    desk_open(&plain, "hubspot", "secret: env:S\nverify: [v3, v2]\n");
+    plain.secrets[0] = old.secrets[0];
+    plain.request = old.request;
+    CHECK_INT(desk_read(&plain), RECEIVE_EVENTS);
+    desk_close(&plain);
+    desk_close(&old);
 }
 
 TEST(tokens_and_logins_are_compared_whole)
@@ -486,6 +512,11 @@ static void check_public(const char *preset, const char *settings, EVP_PKEY *key
         check_fail(__FILE__, __LINE__, "%s: %.*s", preset, BYTES_ARG(desk.result.because));
     flip_each(&desk, &desk.request.body, preset);
     desk.secrets[0] = private;
+    CHECK(is_refused(&desk));
+    struct bytes der = base64_decode(public, &desk.arena);
+    char longer[512] = {0};
+    memcpy(longer, der.at, der.len);
+    desk.secrets[0] = base64_encode((struct bytes){longer, der.len + 1}, &desk.arena);
     CHECK(is_refused(&desk));
     desk_close(&desk);
     EVP_PKEY_free(key);
@@ -559,7 +590,9 @@ static void read_suite(const char *name, struct arena *arena, struct json *ret)
         SKIP("no such suite");
     fclose(file);
     arena_init(arena, 64 << 20);
-    CHECK_INT(json_parse(check_read_file(path), &limits, arena, ret, &why), OK);
+    struct bytes text = check_read_file(path);
+    CHECK_INT(json_parse(arena_dup(arena, text), &limits, arena, ret, &why), OK);
+    free((char *)text.at);
 }
 
 static struct bytes from_hex(struct bytes hex, char *ret)
@@ -605,6 +638,40 @@ TEST(hmac_vectors_of_wycheproof_hold)
                      "secret: env:S\nsignature: {alg: hmac-sha256, signs: \"{body}\", signature: header.X-Sig}\n") > 50);
     CHECK(check_hmac("wycheproof/hmac_sha1_test.json", "160",
                      "secret: env:S\nsignature: {alg: hmac-sha1, signs: \"{body}\", signature: header.X-Sig}\n") > 50);
+}
+
+static void check_ed25519_row(struct bytes key, const struct json *row)
+{
+    struct desk desk;
+    char raw_key[64], message[8192], signature[512];
+    struct bytes sig = member(row, "sig");
+    desk_open(&desk, "json",
+              "secret: env:S\nsignature: {alg: ed25519, key: public, signs: \"{body}\", signature: header.X-Sig}\n");
+    desk.secrets[0] = base64_encode(from_hex(key, raw_key), &desk.arena);
+    desk.request.body = from_hex(member(row, "msg"), message);
+    CHECK(sig.len < sizeof signature);
+    snprintf(signature, sizeof signature, "%.*s", BYTES_ARG(sig));
+    desk_header(&desk, "X-Sig", signature);
+    bool held = desk_read(&desk) != RECEIVE_REFUSED;
+    if (held != bytes_is(member(row, "result"), "valid"))
+        check_fail(__FILE__, __LINE__, "test %.*s: %.*s", BYTES_ARG(member(row, "tcId")), BYTES_ARG(desk.result.because));
+    desk_close(&desk);
+}
+
+TEST(ed25519_vectors_of_wycheproof_hold)
+{
+    struct json root;
+    struct arena arena;
+    size_t count = 0;
+    read_suite("wycheproof/ed25519_test.json", &arena, &root);
+    const struct json *groups = json_get(&root, BYTES("testGroups"));
+    for (uint32_t g = 0; g < groups->count; g++) {
+        const struct json *tests = json_get(&groups->items[g], BYTES("tests"));
+        for (uint32_t t = 0; t < tests->count; t++, count++)
+            check_ed25519_row(member(&groups->items[g], "publicKey.pk"), &tests->items[t]);
+    }
+    CHECK(count > 100);
+    arena_release(&arena);
 }
 
 TEST(vectors_of_standard_webhooks_hold)

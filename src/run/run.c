@@ -293,7 +293,7 @@ static int run_alone(const struct run *run)
 int run_run(struct cli *cli)
 {
     struct run run;
-    struct way_answer answer;
+    struct way_answer answer = {0};
     int code = read_options(cli, &run);
     if (code != CLI_OK)
         return code;

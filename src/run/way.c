@@ -8,8 +8,8 @@
 #include "base/when.h"
 #include "cli/client.h"
 #include "cli/print.h"
-#include "env/env.h"
 #include "direct/direct.h"
+#include "env/env.h"
 #include "run/hold.h"
 
 #define PATIENCE_US (15 * WHEN_SECOND) /* others use the data for moments; a daemon that starts needs a few seconds */
@@ -18,6 +18,8 @@
 #define LINGER_US (1 * WHEN_SECOND)
 #define LOOK_EVERY_US (50 * WHEN_MS)
 #define ASK_EVERY_US (250 * WHEN_MS)
+#define CLAIM_TRIES 3
+#define NONCE_SIZE 16
 
 static void sleep_for(int64_t us)
 {
@@ -119,17 +121,22 @@ static enum status call(struct way *way, struct bytes path, const struct buf *bo
     return client_try(way->cli, &request, ret_reply, ret_code, why);
 }
 
-static void write_claim(const struct way_claim *claim, int64_t wait_us, struct buf *body)
+static void write_claim(const struct way_claim *claim, struct bytes nonce, int64_t wait_us, struct buf *body)
 {
     const struct {
         const char *name;
         struct bytes text;
-    } texts[] = {{"workflow", claim->workflow}, {"key", claim->key}, {"action", claim->action}, {"keep", claim->keep}};
+    } texts[] = {{"workflow", claim->workflow}, {"key", claim->key}, {"action", claim->action},
+                 {"keep", claim->keep},         {"run", claim->run}, {"nonce", nonce}};
     struct json_out out = json_out_to(body);
     json_open(&out, '{');
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         json_name(&out, texts[i].name);
         json_text(&out, texts[i].text);
+    }
+    if (claim->input.at != NULL) {
+        json_name(&out, "input");
+        json_raw(&out, claim->input);
     }
     json_name(&out, "lease_ms");
     json_i64(&out, claim->lease_us / WHEN_MS);
@@ -142,14 +149,14 @@ static void write_claim(const struct way_claim *claim, int64_t wait_us, struct b
     json_close(&out, '}');
 }
 
-static enum status http_claim(struct way *way, const struct way_claim *claim, int64_t wait_us, struct way_answer *ret,
-                              int *ret_code, struct why *why)
+static enum status http_claim(struct way *way, const struct way_claim *claim, struct bytes nonce, int64_t wait_us,
+                              struct way_answer *ret, int *ret_code, struct why *why)
 {
     struct buf body;
     struct client_reply reply;
     struct way_answer answer = {.hold = -1};
     buf_init(&body, 1 << 20);
-    write_claim(claim, wait_us, &body);
+    write_claim(claim, nonce, wait_us, &body);
     enum status status = call(way, BYTES("/v1/claims"), &body, wait_us, &reply, ret_code, why);
     buf_release(&body);
     if (status != OK)
@@ -286,10 +293,17 @@ static enum status direct_claim(struct way *way, const struct way_claim *claim, 
     struct direct direct;
     struct ledger_answer answer;
     TRY(open_direct(way, &direct, why));
-    const struct claim_naming naming = {.workflow = claim->workflow, .key = claim->key, .action = claim->action};
+    struct json input;
+    struct claim_naming naming = {.workflow = claim->workflow, .key = claim->key, .action = claim->action, .run = claim->run};
     struct ledger_command command = {.op = OP_CLAIM};
     struct bytes field;
-    enum status status = direct_name(&direct, &naming, &way->cli->arena, &command, &field, why);
+    enum status status = OK;
+    if (claim->input.at != NULL) {
+        status = take_result(way, claim->input, &input, why);
+        naming.input = &input;
+    }
+    if (status == OK)
+        status = direct_name(&direct, &naming, &way->cli->arena, &command, &field, why);
     command.lease_us = claim->lease_us;
     command.two_phase = true;
     if (claim->keep.at != NULL)
@@ -397,12 +411,20 @@ struct claim_attempt {
     const struct way_claim *claim;
     int64_t wait_us;
     struct way_answer *ret_answer;
+    char nonce[2 * NONCE_SIZE];
 };
 
+/* A claim whose answer was lost is sent again with the same nonce, and gets that answer. */
 static enum status try_http_claim(struct way *way, void *ctx, int *ret_code, struct why *why)
 {
     struct claim_attempt *attempt = ctx;
-    return http_claim(way, attempt->claim, attempt->wait_us, attempt->ret_answer, ret_code, why);
+    struct bytes nonce = {attempt->nonce, sizeof attempt->nonce};
+    for (int tries = 1;; tries++) {
+        enum status status = http_claim(way, attempt->claim, nonce, attempt->wait_us, attempt->ret_answer, ret_code, why);
+        if (status != UNKNOWN || tries == CLAIM_TRIES || is_stopped(way))
+            return status;
+        sleep_about(ASK_EVERY_US);
+    }
 }
 
 static enum status try_direct_claim(struct way *way, void *ctx, struct why *why)
@@ -414,7 +436,10 @@ static enum status try_direct_claim(struct way *way, void *ctx, struct why *why)
 enum status way_claim(struct way *way, const struct way_claim *claim, int64_t wait_us, struct way_answer *ret_answer,
                       int *ret_code, struct why *why)
 {
-    struct claim_attempt attempt = {claim, wait_us < HTTP_WAIT_MAX_US ? wait_us : HTTP_WAIT_MAX_US, ret_answer};
+    struct claim_attempt attempt = {claim, wait_us < HTTP_WAIT_MAX_US ? wait_us : HTTP_WAIT_MAX_US, ret_answer, ""};
+    char random[NONCE_SIZE];
+    env_real()->random(env_real(), random, sizeof random);
+    bytes_to_hex((struct bytes){random, sizeof random}, attempt.nonce);
     return find_way(way, &(struct attempt){try_http_claim, try_direct_claim, &attempt}, ret_code, why);
 }
 
@@ -448,6 +473,45 @@ enum status way_say(struct way *way, const struct way_say *say, enum ledger_verd
 {
     struct say_attempt attempt = {say, ret_verdict};
     return find_way(way, &(struct attempt){try_http_say, try_direct_say, &attempt}, ret_code, why);
+}
+
+/* ---- the policy ---- */
+
+static enum status try_http_policy(struct way *way, void *ctx, int *ret_code, struct why *why)
+{
+    struct policy **ret_policy = ctx;
+    struct client_reply reply;
+    const struct client_request request = {
+        .method = "GET", .path = BYTES("/v1/policy"), .timeout_us = HTTP_TIMEOUT_US, .stop = way->stop};
+    TRY(client_try(way->cli, &request, &reply, ret_code, why));
+    if (reply.status == 403)
+        return why_set(why, NOTHING, "the token may not read the policy: it needs the scope \"read\"");
+    if (reply.status != 200 || !reply.is_json)
+        return take_problem(way->cli, &reply, ret_code, why);
+    struct yaml_problems *problems = calloc(1, sizeof *problems);
+    ASSERT(problems != NULL);
+    const struct json *text = json_get(&reply.json, BYTES("text"));
+    enum status status = policy_parse(text != NULL && text->type == JSON_STRING ? text->text : BYTES(""), ret_policy, problems);
+    if (status != OK)
+        status = why_set(why, INVALID, "the daemon's policy is not understood here: %s", problems->at[0].text);
+    free(problems);
+    return status;
+}
+
+static enum status try_direct_policy(struct way *way, void *ctx, struct why *why)
+{
+    struct policy **ret_policy = ctx;
+    struct direct direct;
+    TRY(open_direct(way, &direct, why));
+    *ret_policy = direct.policy;
+    policy_use(direct.policy);
+    direct_close(&direct);
+    return OK;
+}
+
+enum status way_policy(struct way *way, struct policy **ret_policy, int *ret_code, struct why *why)
+{
+    return find_way(way, &(struct attempt){try_http_policy, try_direct_policy, ret_policy}, ret_code, why);
 }
 
 void way_wait(struct way *way, const struct way_answer *answer, int64_t wait_us)

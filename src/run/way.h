@@ -12,6 +12,7 @@
 
 #include "cli/cli.h"
 #include "ledger/ledger.h"
+#include "policy/policy.h"
 
 struct way {
     struct cli *cli;         /* its arena and client are this way's own */
@@ -21,7 +22,9 @@ struct way {
 
 struct way_claim {
     struct bytes workflow, key, action;
-    struct bytes keep; /* as written, BYTES_NONE for the policy's */
+    struct bytes run;   /* BYTES_NONE for none */
+    struct bytes input; /* JSON text: what a later claim with this key must bring again; BYTES_NONE for none */
+    struct bytes keep;  /* as written, BYTES_NONE for the policy's */
     int64_t keep_us, lease_us;
     int on_unknown; /* of enum on_unknown; -1 for the policy's */
 };
@@ -64,6 +67,9 @@ CHECKED enum status way_claim(struct way *way, const struct way_claim *claim, in
 /* As way_claim; the verdict is VERDICT_DONE or why it was not taken. */
 CHECKED enum status way_say(struct way *way, const struct way_say *say, enum ledger_verdict *ret_verdict, int *ret_code,
                             struct why *why);
+
+/* The policy that holds there. NOTHING: this token may claim, but not read it. Otherwise as way_claim. The caller frees it. */
+CHECKED enum status way_policy(struct way *way, struct policy **ret_policy, int *ret_code, struct why *why);
 
 /* After IN_PROGRESS: until it is worth asking again, at most `wait_us`. */
 void way_wait(struct way *way, const struct way_answer *answer, int64_t wait_us);

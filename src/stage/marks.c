@@ -78,6 +78,11 @@ void marks_see(struct marks *marks, struct mark *mark, struct known *known)
 
 /* ---- loading ---- */
 
+bool marks_add(struct marks *marks, struct mark *mark, int64_t event, int64_t at_us)
+{
+    return add_sighting(marks, mark, add_known(marks, event), at_us);
+}
+
 static enum status take_sighting(void *ctx, const void *row, struct why *why)
 {
     struct marks *marks = ctx;
@@ -85,8 +90,7 @@ static enum status take_sighting(void *ctx, const void *row, struct why *why)
     if (got->h.len != KEY_HASH_SIZE)
         return why_set(why, BROKEN, "a mark of an event is damaged");
     struct mark *mark = *slot_of(marks, (const uint8_t *)got->h.at);
-    bool added = mark != NULL && add_sighting(marks, mark, add_known(marks, got->event), got->at);
-    return added ? OK : why_set(why, FULL, "no memory for a pass");
+    return mark != NULL && marks_add(marks, mark, got->event, got->at) ? OK : why_set(why, FULL, "no memory for a pass");
 }
 
 static enum status take_known(void *ctx, const void *row, struct why *why)
@@ -109,7 +113,7 @@ static enum status take_known(void *ctx, const void *row, struct why *why)
     return OK;
 }
 
-static enum status load_known(struct marks *marks, struct store *store, struct why *why)
+enum status marks_know(struct marks *marks, struct store *store, struct why *why)
 {
     size_t count = 0, n = 0;
     for (size_t i = 0; i < marks->size; i++)
@@ -124,7 +128,7 @@ static enum status load_known(struct marks *marks, struct store *store, struct w
     return store_run(store, &EVENT_BY_ID, ids, count, take_known, marks, NULL, why);
 }
 
-enum status marks_load(struct marks *marks, struct store *store, struct why *why)
+enum status marks_find(struct marks *marks, struct store *store, int64_t before_us, struct why *why)
 {
     struct q_event_mark_get *gets = arena_zalloc(marks->arena, marks->count + 1, sizeof *gets);
     size_t count = 0;
@@ -132,9 +136,9 @@ enum status marks_load(struct marks *marks, struct store *store, struct why *why
         return why_set(why, FULL, "no memory for a pass");
     for (size_t i = 0; i < marks->size; i++)
         if (marks->slots[i] != NULL)
-            gets[count++] = (struct q_event_mark_get){{(const char *)marks->slots[i]->h, KEY_HASH_SIZE}, marks->slots[i]->most};
-    TRY(store_run(store, &EVENT_MARK_GET, gets, count, take_sighting, marks, NULL, why));
-    return load_known(marks, store, why);
+            gets[count++] =
+                (struct q_event_mark_get){{(const char *)marks->slots[i]->h, KEY_HASH_SIZE}, marks->slots[i]->most, before_us};
+    return store_run(store, &EVENT_MARK_GET, gets, count, take_sighting, marks, NULL, why);
 }
 
 /* ---- copies ---- */

@@ -43,8 +43,14 @@ CHECKED enum status marks_init(struct marks *marks, struct arena *arena, size_t 
 /* The mark of that hash, new or there. NULL when there is no memory or no room. */
 struct mark *marks_at(struct marks *marks, const uint8_t h[KEY_HASH_SIZE], int64_t most);
 
-/* Who has them so far. */
-CHECKED enum status marks_load(struct marks *marks, struct store *store, struct why *why);
+/* Who had them before `before_us`, by the database. */
+CHECKED enum status marks_find(struct marks *marks, struct store *store, int64_t before_us, struct why *why);
+
+/* An event of that id has it; what the event is, marks_know() finds out. False without memory. */
+bool marks_add(struct marks *marks, struct mark *mark, int64_t event, int64_t at_us);
+
+/* What is stored of the events that have them. */
+CHECKED enum status marks_know(struct marks *marks, struct store *store, struct why *why);
 
 /* From now on the event has this mark. */
 void marks_see(struct marks *marks, struct mark *mark, struct known *known);

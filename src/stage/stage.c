@@ -4,6 +4,8 @@
 #define SWEEP_SLICES 256
 #define SWEEP_MOST 200
 
+const char *const event_act_names[] = {"release", "suppress", "replay", NULL};
+
 /* ---- writing ---- */
 
 static void fill_event(struct row_event *row, const struct stage_order *order, size_t part, struct ledger *ledger)
@@ -130,6 +132,8 @@ enum status event_record(const struct incoming *incoming, struct arena *arena, s
     json_i64(&out, incoming->at_us);
     json_name(&out, "automatic");
     json_bool(&out, incoming->automatic);
+    json_name(&out, "relayed");
+    json_bool(&out, incoming->relayed);
     json_close(&out, '}');
     struct bytes content = buf.failed ? BYTES_NONE : arena_dup(arena, buf_bytes(&buf));
     buf_release(&buf);
@@ -158,6 +162,7 @@ static const struct json_field content_fields[] = {
     {"identities", JSON_FIELD_VALUE, offsetof(struct content_fields, identities), true, 0, 0, NULL},
     {"at", JSON_FIELD_INT, offsetof(struct content_fields, incoming.at_us), false, 0, 0, NULL},
     {"automatic", JSON_FIELD_BOOL, offsetof(struct content_fields, incoming.automatic), false, 0, 0, NULL},
+    {"relayed", JSON_FIELD_BOOL, offsetof(struct content_fields, incoming.relayed), false, 0, 0, NULL},
 };
 
 struct identity_fields {
@@ -221,6 +226,7 @@ struct dropped {
 };
 
 _Static_assert(sizeof(struct q_event_drop) == sizeof(struct q_delivery_drop), "both drop an id");
+_Static_assert(sizeof(struct q_event_drop) == sizeof(struct q_event_act_drop), "both drop an id");
 
 static enum status take_dropped(void *ctx, const void *row, struct why *why)
 {
@@ -240,6 +246,8 @@ static enum status sweep_rows(struct store *store, const struct query *find, con
         return why_set(why, FULL, "no memory for a sweep");
     TRY(store_run(store, find, &sweep, 1, take_dropped, &dropped, NULL, why));
     *ret_more = *ret_more || dropped.count == SWEEP_MOST;
+    if (drop == &EVENT_DROP)
+        TRY(store_run(store, &EVENT_ACT_DROP, dropped.at, dropped.count, NULL, NULL, NULL, why));
     return store_run(store, drop, dropped.at, dropped.count, NULL, NULL, NULL, why);
 }
 

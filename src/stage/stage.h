@@ -3,8 +3,8 @@
  * when they are committed is the sender told so. Everything later can be done again from here.
  *
  * Owns the tables `delivery` (the raw request), `event` (what it was understood as, and the verdict), `event_mark` (by what events
- * are recognised; see decide/decide.h) and `source` (which sources are quiet now). The flow (flow.c) decides events, in the order
- * of their ids; nobody else sets a verdict but a person who releases one.
+ * are recognised; see decide/decide.h), `event_act` (what a person did about one) and `source` (which sources are quiet now). The
+ * flow (flow.c) decides events, in the order of their ids; nobody else sets a verdict but a person (flow/person.h).
  *
  * Promises: acknowledged ⇒ the raw bytes are durable. An event is decided in one transaction with all that follows from it. Raw
  * bytes and events are forgotten after the source's `keep`, never while somebody has to look at them; marks live longer, so that
@@ -43,6 +43,12 @@ CHECKED enum status event_seal(struct incoming *incoming, bool only, struct aren
 CHECKED enum status event_record(const struct incoming *incoming, struct arena *arena, struct bytes *ret_content,
                                  struct why *why);
 CHECKED enum status event_read(struct bytes content, struct arena *arena, struct incoming *ret, struct why *why);
+
+/* ---- what a person did about an event ---- */
+
+enum event_act { EVENT_ACT_RELEASE, EVENT_ACT_SUPPRESS, EVENT_ACT_REPLAY, EVENT_ACT_COUNT };
+
+extern const char *const event_act_names[]; /* "release", "suppress", "replay", NULL */
 
 /* ---- forgetting ---- */
 

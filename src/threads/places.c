@@ -46,6 +46,12 @@ static struct thread_open *open_thread(struct thread_places *places, const struc
     return thread;
 }
 
+bool threads_found(struct thread_places *places, struct thread_place *place, const struct row_thread *row)
+{
+    place->thread = open_thread(places, row);
+    return place->thread != NULL;
+}
+
 static enum status take_place(void *ctx, const void *row, struct why *why)
 {
     struct thread_places *places = ctx;
@@ -56,8 +62,7 @@ static enum status take_place(void *ctx, const void *row, struct why *why)
                                 got->created, got->updated, got->burst, got->burst_at};
     struct thread_place *place = *slot_of(places, (const uint8_t *)got->h.at);
     ASSERT(place != NULL);
-    place->thread = open_thread(places, &thread);
-    return place->thread != NULL ? OK : why_set(why, FULL, "no memory for a pass");
+    return threads_found(places, place, &thread) ? OK : why_set(why, FULL, "no memory for a pass");
 }
 
 enum status threads_load(struct thread_places *places, struct store *store, struct why *why)

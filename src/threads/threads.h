@@ -65,6 +65,9 @@ struct thread_place *threads_at(struct thread_places *places, const uint8_t h[KE
 
 CHECKED enum status threads_load(struct thread_places *places, struct store *store, struct why *why);
 
+/* The place leads to this thread. False without memory. */
+bool threads_found(struct thread_places *places, struct thread_place *place, const struct row_thread *row);
+
 /* A new thread. NULL when there is no memory. */
 struct thread_open *threads_new(struct thread_places *places, struct ledger *ledger, struct bytes space);
 

@@ -142,7 +142,7 @@ def test_confirm_settles_and_is_idempotent(client):
     held = client.claim("w", "k")
     first = client.confirm_raw(held, b'{"id": 1}')
     assert first.status == 200
-    assert list(first.json) == ["intent", "state", "fence", "lease_until", "settled_at"]
+    assert list(first.json) == ["intent", "state", "fence", "lease_until", "lease_ms", "settled_at"]
     assert first.json["state"] == "confirmed" and first.json["lease_until"] is None and TIME.match(first.json["settled_at"])
     assert "Idempotent-Replayed" not in first.headers
     assert_compact(first)

@@ -6,6 +6,7 @@ import datetime
 import email
 import email.policy
 import json
+import pathlib
 import subprocess
 import threading
 import time
@@ -244,7 +245,8 @@ def test_what_was_not_sent_can_be_cancelled_and_what_was_cannot(opened, fake, st
     fake.script(["act_then_late:release"])
     sent = box.submit("sink", "sent")
     fake.wait("held", 1)
-    assert (box.say(sent, "cancel").status, box.say(sent, "cancel").code) == (409, "already_sent")
+    refused = box.say(sent, "cancel")
+    assert (refused.status, refused.code, refused.json["intent"], refused.json["state"]) == (409, "already_sent", sent.replace("eff_", "int_"), "sent")
     fake.release()
     box.over(sent)
     assert (box.say(sent, "cancel").status, box.say(sent, "cancel").code) == (409, "already_sent")
@@ -440,6 +442,62 @@ def test_the_other_node_takes_over_what_a_dead_one_had(house, fakes):
     found = box.over(told)
     assert (found["state"], box.card(told)["owner"]) == ("unknown", "dana")
     assert fake.effects_by_ref() == {"asked": 1, "told": 1}
+
+
+# Without a destination
+
+
+def test_effects_of_a_destination_that_was_taken_out_are_not_forgotten(opened, fake, storage):
+    rules = {"sink": sink(fake), "late": sink(fake, deadline="1s"), "other": sink(fake)}
+    box = opened(storage, **rules)
+    fake.down()
+    waits, late = box.submit("sink", "waits"), box.submit("late", "late")
+    left = policy({"other": rules["other"]})
+    applied = box.client.request("PUT", "/v1/policy", left.encode())
+    assert (applied.status, applied.json["stranded"]) == (200, 2)
+    assert [box.get(effect)["stranded"] for effect in (waits, late)] == [True, True]
+    assert {effect["stranded"] for effect in box.list(destination="sink")} == {True}
+    card = until(lambda: box.card(late), "the card of an effect whose time is over")
+    assert (card["kind"], card["owner"], card["reason"]) == (
+        "dead_letter", "dana", "its time is over, and its destination is not in the policy")
+    assert (box.get(late)["step"], box.get(late)["stranded"]) == ("person", False)
+    until(lambda: box.client.get("/readyz").json["effects_stranded"] == 1, "the count of what is stranded")
+    assert b'semel_effects_stranded{destination="sink"} 1' in box.client.get("/metrics").raw
+    box.daemon.stop()
+    pathlib.Path(box.daemon.policy).write_text(left)
+    box.daemon.start()  # a process that has never known the destination
+    until(lambda: box.client.get("/readyz").json["effects_stranded"] == 1, "the count after a restart")
+    assert box.get(waits)["state"] == "pending"
+    fake.up()
+    applied = box.client.request("PUT", "/v1/policy", policy(rules).encode())
+    assert applied.json["stranded"] == 0 and box.over(waits)["state"] == "confirmed"
+    until(lambda: box.client.get("/readyz").json["effects_stranded"] == 0, "the end of the count")
+    assert fake.effects_by_ref() == {"waits": 1}
+
+
+def test_what_may_have_happened_at_a_destination_that_was_taken_out_is_unknown(opened, fakes):
+    fake = fakes("generic-keys")
+    box = opened(keyed=keyed(fake, deadline="2s", backoff="1h", backoff_max="1h"))
+    fake.script(["act_then_drop"])
+    effect = box.submit("keyed", "k")
+    until(lambda: box.get(effect)["note"], "the lost answer")
+    box.client.policy(policy({}))
+    found = box.over(effect)
+    assert (found["state"], found["step"], box.card(effect)["kind"]) == ("unknown", "person", "unknown_outcome")
+    assert fake.effects_by_ref() == {"k": 1} and len(fake.requests()) == 1
+
+
+def test_the_commands_say_what_is_stranded(opened, fake, tmp_path):
+    box = opened(sink=sink(fake))
+    fake.down()
+    effect = box.submit("sink", "k")
+    (tmp_path / "bare.yaml").write_text(policy({}))
+    where = ("--url", f"http://127.0.0.1:{box.daemon.port}")
+    applied = run_cli("policy", "apply", str(tmp_path / "bare.yaml"), *where)
+    assert applied.returncode == 0 and "1 effects wait for a destination that this policy does not have" in applied.stderr
+    assert "sink (not in the policy)" in run_cli("effects", "ls", *where).stdout
+    assert "true" in next(line for line in run_cli("effects", "show", effect, *where).stdout.splitlines() if line.startswith("stranded"))
+    until(lambda: "1 effects wait" in run_cli("status", *where).stdout, "what the status says")
 
 
 # Mail

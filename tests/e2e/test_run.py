@@ -12,6 +12,7 @@ import time
 
 import pytest
 
+from fault_proxy import Fault, FaultProxy
 from semel_process import binary, free_port, until
 
 WAIT = 60  # generous; nothing is measured
@@ -111,6 +112,18 @@ def test_a_duplicate_gets_the_same_bytes_and_exit_code_and_runs_nothing(either):
     assert line.startswith("semel: already done at ") and line.endswith(" ago), replaying its output, exit 0"), line
     assert rest == "err\n"
     assert either.count() == 1
+
+
+def test_a_claim_whose_answer_was_lost_is_sent_again(daemon, run):
+    """Its lease is still held, by ourselves: the nonce says so."""
+    faults = [Fault(response=10)]
+    proxy = FaultProxy(daemon.port, lambda: faults.pop() if faults else Fault())
+    run.env["SEMEL_URL"] = f"http://127.0.0.1:{proxy.port}"
+    ran = run("--key", "k", "--lease", "60s", "--on-running", "fail", "--", "echo once >> count")
+    assert ran.returncode == 0, ran.err
+    assert run.count() == 1 and proxy.faults == 1
+    assert run("--key", "k", "--", "echo twice >> count").returncode == 0 and run.count() == 1
+    proxy.close()
 
 
 def test_the_order_of_both_streams_is_kept(either):

@@ -13,7 +13,7 @@ ROUTES = [
     ("GET", "/metrics", "read"),
     ("POST", "/v1/claims", "claim"),
     *[("POST", f"/v1/claims/int_0000000000001/{what}", "claim") for what in ("sent", "confirm", "fail", "extend", "release")],
-    ("POST", "/to/nowhere/x", "claim"),
+    ("POST", "/to/nowhere/x", "claim"), ("POST", "/llm/nobody/x", "claim"), ("GET", "/v1/runs", "read"), ("GET", "/v1/runs/x", "read"),
     ("POST", "/v1/effects", "claim"), ("GET", "/v1/effects", "read"), ("GET", "/v1/effects/eff_0000000000001", "read"),
     ("POST", "/v1/effects/cancel", "claim"), ("POST", "/v1/effects/eff_0000000000001/cancel", "claim"), ("POST", "/v1/effects/retry", "resolve"),
     ("POST", "/v1/effects/eff_0000000000001/retry", "resolve"), ("POST", "/v1/effects/eff_0000000000001/resolve", "resolve"),
@@ -92,7 +92,7 @@ def test_revoked_token_is_refused_at_once(house, server, admin):
     assert admin.request("DELETE", f"/v1/tokens/{made['id']}").status == 404
     listed = {one["id"]: one for one in admin.get("/v1/tokens").json["data"]}
     assert listed[made["id"]]["revoked_at"] is not None
-    assert list(listed[made["id"]]) == ["id", "name", "space", "scopes", "created_at", "expires_at", "revoked_at"]
+    assert list(listed[made["id"]]) == ["id", "name", "space", "scopes", "stopped", "created_at", "expires_at", "revoked_at"]
 
 
 def test_mistyped_token_is_refused(house, server, admin):

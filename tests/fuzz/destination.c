@@ -74,12 +74,29 @@ static void check_prepared(const struct destination *destination, const struct c
     check_json(rules, request, sent, arena);
 }
 
+/* As JSON and as a stream of events. Only what has an end can be whole. */
+static void check_memo(const struct memo_rules *memo, struct bytes body)
+{
+    static struct pair types[] = {{BYTES("content-type"), BYTES("application/json")},
+                                  {BYTES("Content-Type"), BYTES("text/event-stream")}};
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        struct effect_reply reply = {200, &types[i], 1, body};
+        struct memo_answer answer;
+        memo_read(memo, &reply, &answer);
+        ASSERT(answer.input >= -1 && answer.output >= -1);
+        ASSERT(!answer.whole || body.len > 0);
+        ASSERT(!answer.whole || i == 0 || memo->end_count > 0);
+    }
+}
+
 static void check_answer(const struct destination *destination, const struct call_rules *rules, const struct effect_request *sent,
                          struct bytes body, struct arena *arena)
 {
     struct json json;
     struct effect_request question;
     bool readable = plant_json(body, arena, &json, NULL) == OK;
+    if (rules->memo != NULL)
+        check_memo(rules->memo, body);
     static const int statuses[] = {0, 100, 200, 207, 302, 404, 409, 500};
     for (size_t i = 0; i < sizeof statuses / sizeof *statuses; i++) {
         struct effect_reply reply = {statuses[i], NULL, 0, body};

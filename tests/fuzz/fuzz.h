@@ -23,10 +23,13 @@
     X(json)             \
     X(key_template)     \
     X(ledger)           \
+    X(mail)             \
+    X(mcp)              \
     X(percent)          \
     X(policy)           \
     X(rebuild)          \
     X(receive)          \
+    X(smtp)             \
     X(token)            \
     X(url)              \
     X(when)

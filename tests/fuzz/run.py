@@ -22,11 +22,11 @@ ROOT = HERE.parent.parent
 COMPILER = os.environ.get("CC", "clang-14")
 FLAGS = """-std=gnu17 -g -O1 -D_GNU_SOURCE -Wall -Wextra -Wconversion -Wno-sign-conversion -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla
 -Werror -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=undefined""".split()
-PACKAGES = ["sqlite3", "libcrypto", "icu-uc", "icu-i18n", "yaml-0.1", "libsodium", "libcurl"]
+PACKAGES = ["sqlite3", "libcrypto", "icu-uc", "icu-i18n", "yaml-0.1", "libsodium", "libcurl", "gmime-3.0"]
 
 # The folders below the faces; the parsers of the HTTP face stand alone.
 SOURCES = ["src/base/*.c", "src/env/*.c", "src/store/*.c", "src/secret/*.c", "src/guard/*.c", "src/audit/*.c", "src/ledger/*.c", "src/fingerprint/*.c",
-           "src/destination/*.c", "src/receive/*.c", "src/policy/*.c", "src/access/*.c", "src/http/parse.c", "src/http/chunks.c"]
+           "src/destination/*.c", "src/receive/*.c", "src/policy/*.c", "src/access/*.c", "src/http/parse.c", "src/http/chunks.c", "src/smtp/session.c"]
 
 # Per target: the longest input worth trying, folders of public suites to start from, a public dictionary (used unless TARGET.dict exists).
 HTTP_DICTIONARY = "protocol/fuzz-dicts/projects_nginx_fuzz_http_request_fuzzer.dict"
@@ -43,10 +43,13 @@ TARGETS = {
     "json": (4096, JSON_SUITES, JSON_DICTIONARY),
     "key_template": (2048, [], None),
     "ledger": (600, [], None),
+    "mail": (4096, [], None),
+    "mcp": (4096, JSON_SUITES, JSON_DICTIONARY),
     "percent": (512, ["protocol/naughty-strings"], None),
     "policy": (4096, [], None),
     "rebuild": (2048, JSON_SUITES, JSON_DICTIONARY),
     "receive": (8192, [], JSON_DICTIONARY),
+    "smtp": (2048, [], None),
     "token": (256, [], None),
     "url": (2100, [], None),
     "when": (64, [], None),

@@ -9,13 +9,13 @@ from .chat import Discord, Slack, Twilio
 from .fake import FAULTS, Effect, Fake
 from .generic import Generic, GenericKeys
 from .hubspot import HubSpot
-from .llm import OpenAI
+from .llm import Anthropic, Gemini, OpenAI
 from .mail import Postmark, Resend, SendGrid
 from .remote import RemoteFake
 from .smtp import Smtp
 from .stripe import Stripe
 
-PROVIDERS = {fake.name: fake for fake in (Stripe, Resend, Postmark, SendGrid, HubSpot, Slack, Twilio, Discord, OpenAI, Generic, GenericKeys, Smtp)}
+PROVIDERS = {fake.name: fake for fake in (Stripe, Resend, Postmark, SendGrid, HubSpot, Slack, Twilio, Discord, OpenAI, Anthropic, Gemini, Generic, GenericKeys, Smtp)}
 
 
 def start(name, port=0, **options):

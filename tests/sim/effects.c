@@ -65,6 +65,29 @@ struct policy *effects_policy(void)
     return policy;
 }
 
+/* One without any destination: those who wait for one are stranded. */
+static struct policy *bare_policy(void)
+{
+    static struct policy *policy;
+    static struct yaml_problems problems;
+    enum status status = policy != NULL ? OK : policy_parse(BYTES("version: 1\n"), &policy, &problems);
+    ASSERT(status == OK);
+    return policy;
+}
+
+static void apply_policy(struct sim *sim)
+{
+    if (sim->act != NULL)
+        act_set_policy(sim->act, sim->bare ? bare_policy() : effects_policy(), sim->bare ? 2 : 1);
+}
+
+static void takes_out(struct sim *sim, void *bare)
+{
+    sim->bare = bare != NULL;
+    sim_say(sim, "the policy has %s", sim->bare ? "no destinations any more" : "its destinations again");
+    apply_policy(sim);
+}
+
 static const struct destination *destination_of(const struct effect *effect)
 {
     return policy_destination(effects_policy(), bytes_of(place_names[effect->kind]));
@@ -156,7 +179,7 @@ void effects_boot(struct sim *sim)
     struct why why = {""};
     enum status status = act_open(&config, &sim->act, &why);
     ASSERT(status == OK);
-    act_set_policy(sim->act, effects_policy(), 1);
+    apply_policy(sim);
 }
 
 /* The memory of a process that is gone: nothing is said, nobody is told. */
@@ -365,6 +388,11 @@ void effects_draw(struct sim *sim)
         snprintf(effect->key, sizeof effect->key, "effect-%d", i);
         for (int64_t n = 1 + sim_below(sim, 3); n > 0; n--)
             sim_at(sim, sim_below(sim, 6 * WHEN_SECOND), client_asks, effect);
+    }
+    if (sim_below(sim, 4) == 0) {
+        int64_t from_us = sim_below(sim, 6 * WHEN_SECOND);
+        sim_at(sim, from_us, takes_out, sim);
+        sim_at(sim, from_us + sim_below(sim, 8 * WHEN_SECOND), takes_out, NULL);
     }
     sim_at(sim, WHEN_SECOND, person_looks, NULL);
 }

@@ -21,14 +21,14 @@ static struct key *key_of(struct sim *sim, const struct engine_command *command)
     return NULL;
 }
 
-/* INV-5: everyone who gets a positive answer for a key meant the same thing. */
-static void check_contents(struct sim *sim, struct key *key, const struct engine_command *command)
+/* Everyone who gets a positive answer for a key meant the same thing. */
+void judge_contents(struct sim *sim, const char *name, const struct engine_command *command, int *contents)
 {
-    int contents = command->ledger.fingerprint.whole.at[0] - 1;
-    if (key->contents < 0)
-        key->contents = contents;
-    else if (key->contents != contents)
-        sim_violated(sim, "INV-5", "%s was positively answered for two different contents", key->text);
+    int given = command->ledger.fingerprint.whole.at[0] - 1;
+    if (*contents < 0)
+        *contents = given;
+    else if (*contents != given)
+        sim_violated(sim, "INV-5", "%s was positively answered for two different contents", name);
 }
 
 /* INV-2, INV-3, INV-4: one result, which came from an effect, for ever. */
@@ -55,7 +55,7 @@ static void judge_proceed(struct sim *sim, struct key *key, const struct engine_
     mark(MARK_PROCEED);
     if (answer->fence > 1)
         mark(MARK_TAKEOVER);
-    check_contents(sim, key, command);
+    judge_contents(sim, key->text, command, &key->contents);
     if (was_confirmed_before(key, asked_us))
         sim_violated(sim, "INV-4", "%s was given out again after it was confirmed", key->text);
     if (answer->again)
@@ -86,12 +86,12 @@ static void judge_claim(struct sim *sim, struct key *key, const struct engine_co
         mark(MARK_REPLAY);
         if (command->waited_until_us > 0)
             mark(MARK_WAITED);
-        check_contents(sim, key, command);
+        judge_contents(sim, key->text, command, &key->contents);
         check_result(sim, key, command->answer.result);
         break;
     case VERDICT_IN_PROGRESS:
         mark(MARK_IN_PROGRESS);
-        check_contents(sim, key, command);
+        judge_contents(sim, key->text, command, &key->contents);
         break;
     case VERDICT_OUTCOME_UNKNOWN:
         mark(MARK_UNKNOWN);
@@ -282,37 +282,43 @@ void judge_boot(struct sim *sim)
     judge_effects_boot(sim);
 }
 
-struct found {
-    struct sim *sim;
-    struct intent intent;
-};
+void judge_read(struct sim *sim, const struct query *query, const void *params, store_row_fn *take, void *ctx)
+{
+    struct why why = {""};
+    int countdown = sim->store_countdown;
+    sim->store_countdown = 0;
+    if (store_run(engine_store(sim->engine), query, params, 1, take, ctx, NULL, &why) != OK && !sim->dead)
+        sim_violated(sim, "INV-9", "the data cannot be read: %s", why.text);
+    sim->store_countdown = countdown;
+}
 
 static enum status take_intent(void *ctx, const void *row, struct why *why)
 {
-    struct found *found = ctx;
-    return intent_take(&found->intent, row, &found->sim->arena, why);
+    struct stored *stored = ctx;
+    struct intent copy = {0};
+    TRY(intent_take(&copy, row, &stored->sim->arena, why));
+    stored->intent = copy.row;
+    stored->has_intent = true;
+    return OK;
 }
 
 static enum status take_tombstone(void *ctx, const void *row, struct why *why)
 {
     (void)why, (void)row;
-    ((struct found *)ctx)->intent.buried = true;
+    ((struct stored *)ctx)->buried = true;
     return OK;
 }
 
-static struct intent load(struct sim *sim, struct key *key)
+struct stored judge_load(struct sim *sim, struct bytes workflow, const char *key)
 {
-    struct found found = {.sim = sim};
-    struct why why = {""};
+    struct stored stored = {.sim = sim};
     uint8_t h[KEY_HASH_SIZE];
-    ledger_key_hash(engine_pepper(sim->engine), BYTES("main"), BYTES("w"), bytes_of(key->text), h);
+    ledger_key_hash(engine_pepper(sim->engine), BYTES("main"), workflow, bytes_of(key), h);
     struct q_intent_look look = {{(const char *)h, KEY_HASH_SIZE}};
     struct q_tombstone_get stone = {look.h};
-    struct store *store = engine_store(sim->engine);
-    if (store_run(store, &INTENT_LOOK, &look, 1, take_intent, &found, NULL, &why) != OK ||
-        store_run(store, &TOMBSTONE_GET, &stone, 1, take_tombstone, &found, NULL, &why) != OK)
-        sim_violated(sim, "INV-9", "the ledger cannot be read: %s", why.text);
-    return found.intent;
+    judge_read(sim, &INTENT_LOOK, &look, take_intent, &stored);
+    judge_read(sim, &TOMBSTONE_GET, &stone, take_tombstone, &stored);
+    return stored;
 }
 
 static void check_rebuilt(struct sim *sim, const char *name, const struct row_intent *stored, const struct row_intent *rebuilt)
@@ -340,16 +346,21 @@ int judge_announcements(struct sim *sim, int64_t intent)
     return story_of(sim, intent, 0).announcements;
 }
 
+void judge_settled(struct sim *sim, const char *name, const struct row_intent *row, int happened, bool confirmed_seen)
+{
+    if (row->state == STATE_REFUSED && happened > 0)
+        sim_violated(sim, "INV-3", "%s is refused, but it happened", name);
+    if (row->state == STATE_CONFIRMED && happened == 0)
+        sim_violated(sim, "INV-3", "%s is confirmed, but nothing happened", name);
+    if (confirmed_seen && row->state != STATE_CONFIRMED)
+        sim_violated(sim, "INV-4", "%s was confirmed and is now %s", name, intent_state_names[row->state]);
+}
+
 static void check_row(struct sim *sim, struct key *key, const struct row_intent *row)
 {
     struct story story = story_of(sim, row->id, row->fence);
     check_rebuilt(sim, key->text, row, &story.rebuilt);
-    if (row->state == STATE_REFUSED && key->effects > 0)
-        sim_violated(sim, "INV-3", "%s is refused, but it happened", key->text);
-    if (row->state == STATE_CONFIRMED && key->effects == 0)
-        sim_violated(sim, "INV-3", "%s is confirmed, but nothing happened", key->text);
-    if (key->confirmed_seen && row->state != STATE_CONFIRMED)
-        sim_violated(sim, "INV-4", "%s was confirmed and is now %s", key->text, intent_state_names[row->state]);
+    judge_settled(sim, key->text, row, key->effects, key->confirmed_seen);
     if (row->attempts > ATTEMPTS_MAX)
         sim_violated(sim, "INV-17", "%s has %lld attempts", key->text, (long long)row->attempts);
     bool held = row->state == STATE_CLAIMED || row->state == STATE_SENT;
@@ -372,14 +383,19 @@ static enum status take_card(void *ctx, const void *row, struct why *why)
     return OK;
 }
 
+bool judge_is_owned(struct sim *sim, int64_t intent, enum exception_kind kind)
+{
+    bool owned = false;
+    struct q_exception_open_of find = {intent, 0, kind};
+    judge_read(sim, &EXCEPTION_OPEN_OF, &find, take_card, &owned);
+    return owned;
+}
+
 /* INV-21: what nobody can tell is somebody's, until a time; what is settled is nobody's any more. */
 static void check_owner(struct sim *sim, struct key *key, const struct row_intent *row)
 {
-    struct q_exception_open_of find = {row->id, 0, EXCEPTION_UNKNOWN_OUTCOME};
-    struct why why = {""};
-    bool owned = false, wanted = row->state == STATE_UNKNOWN && row->settled == 0;
-    if (store_run(engine_store(sim->engine), &EXCEPTION_OPEN_OF, &find, 1, take_card, &owned, NULL, &why) != OK)
-        sim_violated(sim, "INV-21", "the exceptions cannot be read: %s", why.text);
+    bool wanted = row->state == STATE_UNKNOWN && row->settled == 0;
+    bool owned = judge_is_owned(sim, row->id, EXCEPTION_UNKNOWN_OUTCOME);
     if (wanted && !owned)
         sim_violated(sim, "INV-21", "%s is unknown, and nobody's", key->text);
     if (owned && !wanted)
@@ -406,12 +422,13 @@ void judge_end(struct sim *sim)
     check_chain(sim);
     for (int i = 0; i < sim->key_count; i++) {
         struct key *key = &sim->keys[i];
-        struct intent intent = load(sim, key);
-        if (!intent.exists && !intent.buried && (key->accepted || key->effects > 0))
+        struct stored stored = judge_load(sim, BYTES("w"), key->text);
+        if (!stored.has_intent && !stored.buried && (key->accepted || key->effects > 0))
             sim_violated(sim, "INV-6", "%s is not known any more", key->text);
-        if (intent.exists) {
-            check_row(sim, key, &intent.row);
-            check_owner(sim, key, &intent.row);
+        if (stored.has_intent) {
+            check_row(sim, key, &stored.intent);
+            check_owner(sim, key, &stored.intent);
+            judge_rebuilt_rows(sim, key->text, stored.intent.id);
         }
     }
     judge_effects_end(sim);

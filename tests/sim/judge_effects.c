@@ -4,22 +4,11 @@
 /* ---- reading ---- */
 
 struct found {
-    struct sim *sim;
     struct row_intent intent;
     struct row_effect row;
     bool has_intent, has_row, buried;
     int64_t open;
 };
-
-static enum status take_intent(void *ctx, const void *row, struct why *why)
-{
-    struct found *found = ctx;
-    struct intent copy = {0};
-    TRY(intent_take(&copy, row, &found->sim->arena, why));
-    found->intent = copy.row;
-    found->has_intent = true;
-    return OK;
-}
 
 static enum status take_row(void *ctx, const void *row, struct why *why)
 {
@@ -37,13 +26,6 @@ static enum status take_has(void *ctx, const void *row, struct why *why)
     return OK;
 }
 
-static enum status take_tombstone(void *ctx, const void *row, struct why *why)
-{
-    (void)row, (void)why;
-    ((struct found *)ctx)->buried = true;
-    return OK;
-}
-
 static enum status take_depth(void *ctx, const void *row, struct why *why)
 {
     (void)why;
@@ -51,30 +33,15 @@ static enum status take_depth(void *ctx, const void *row, struct why *why)
     return OK;
 }
 
-static void read_with(struct sim *sim, const struct query *query, const void *params, store_row_fn *take, struct found *found)
-{
-    struct why why = {""};
-    int countdown = sim->store_countdown;
-    sim->store_countdown = 0;
-    if (store_run(engine_store(sim->engine), query, params, 1, take, found, NULL, &why) != OK && !sim->dead)
-        sim_violated(sim, "INV-9", "the data cannot be read: %s", why.text);
-    sim->store_countdown = countdown;
-}
-
 static struct found load(struct sim *sim, struct effect *effect)
 {
-    struct found found = {.sim = sim};
-    uint8_t h[KEY_HASH_SIZE];
-    ledger_key_hash(engine_pepper(sim->engine), BYTES("main"), BYTES("e"), bytes_of(effect->key), h);
-    struct q_intent_look look = {{(const char *)h, KEY_HASH_SIZE}};
-    struct q_tombstone_get stone = {look.h};
-    read_with(sim, &INTENT_LOOK, &look, take_intent, &found);
-    read_with(sim, &TOMBSTONE_GET, &stone, take_tombstone, &found);
+    struct stored stored = judge_load(sim, BYTES("e"), effect->key);
+    struct found found = {.intent = stored.intent, .has_intent = stored.has_intent, .buried = stored.buried};
     if (!found.has_intent)
         return found;
     effect->intent = found.intent.id;
     struct q_effect_get get = {BYTES("main"), found.intent.id};
-    read_with(sim, &EFFECT_GET, &get, take_row, &found);
+    judge_read(sim, &EFFECT_GET, &get, take_row, &found);
     return found;
 }
 
@@ -104,15 +71,6 @@ static struct effect *before_in_line(struct sim *sim, const struct effect *effec
 
 /* ---- what clients are told ---- */
 
-static void check_contents(struct sim *sim, struct effect *effect, const struct engine_command *command)
-{
-    int contents = command->ledger.fingerprint.whole.at[0] - 1;
-    if (effect->contents < 0)
-        effect->contents = contents;
-    else if (effect->contents != contents)
-        sim_violated(sim, "INV-5", "%s was positively answered for two different contents", effect->key);
-}
-
 static void note_accepted(struct sim *sim, struct effect *effect, int64_t intent)
 {
     effect->intent = intent;
@@ -134,12 +92,12 @@ void judge_effect_answer(struct sim *sim, struct effect *effect, const struct en
         if (effect->happened == 0)
             sim_violated(sim, "INV-3", "%s is confirmed, but nothing happened", effect->key);
         effect->confirmed_seen = true;
-        check_contents(sim, effect, command);
+        judge_contents(sim, effect->key, command, &effect->contents);
         note_accepted(sim, effect, command->answer.intent);
         break;
     case VERDICT_PROCEED:
     case VERDICT_IN_PROGRESS:
-        check_contents(sim, effect, command);
+        judge_contents(sim, effect->key, command, &effect->contents);
         note_accepted(sim, effect, command->answer.intent);
         break;
     case VERDICT_OUTCOME_UNKNOWN:
@@ -226,6 +184,8 @@ void judge_effect_mark(const struct row_decision *row)
             mark(marks_of[i].mark);
     if (bytes_is(row->kind, "take") && bytes_is(row->reason, "attempts_exhausted") && row->state == STATE_UNKNOWN)
         mark(MARK_GIVEN_UP);
+    if (bytes_is(row->kind, "raise") && bytes_is(row->reason, "its time is over, and its destination is not in the policy"))
+        mark(MARK_STRANDED);
     struct sim *sim = sim_current();
     for (int i = 0; i < sim->effect_count && bytes_is(row->kind, "take") && row->state == STATE_UNKNOWN; i++)
         if (sim->effects[i].intent == row->intent && sim->effects[i].attended && !sim->effects[i].released)
@@ -234,27 +194,12 @@ void judge_effect_mark(const struct row_decision *row)
 
 /* ---- what is stored ---- */
 
-static enum status take_card(void *ctx, const void *row, struct why *why)
-{
-    (void)why;
-    const struct row_exception *card = row;
-    ((struct found *)ctx)->buried = card->owner.len > 0 && card->due > 0;
-    return OK;
-}
-
-static bool has_card(struct sim *sim, int64_t intent, enum exception_kind kind)
-{
-    struct found found = {.sim = sim};
-    struct q_exception_open_of find = {intent, 0, kind};
-    read_with(sim, &EXCEPTION_OPEN_OF, &find, take_card, &found);
-    return found.buried;
-}
-
 /* INV-21, and what a card says is so. */
 static void check_cards(struct sim *sim, struct effect *effect, const struct found *found)
 {
-    bool unknown = has_card(sim, found->intent.id, EXCEPTION_UNKNOWN_OUTCOME);
-    bool dead = has_card(sim, found->intent.id, EXCEPTION_DEAD_LETTER) || has_card(sim, found->intent.id, EXCEPTION_REFUSED);
+    bool unknown = judge_is_owned(sim, found->intent.id, EXCEPTION_UNKNOWN_OUTCOME);
+    bool dead =
+        judge_is_owned(sim, found->intent.id, EXCEPTION_DEAD_LETTER) || judge_is_owned(sim, found->intent.id, EXCEPTION_REFUSED);
     if (found->intent.state == STATE_UNKNOWN && found->intent.settled == 0 && !unknown)
         sim_violated(sim, "INV-21", "%s is unknown, and nobody's", effect->key);
     if (found->row.step == STEP_PERSON && !unknown && !dead)
@@ -270,12 +215,7 @@ static void check_cards(struct sim *sim, struct effect *effect, const struct fou
 static void check_stored(struct sim *sim, struct effect *effect, const struct found *found)
 {
     const struct row_intent *row = &found->intent;
-    if (row->state == STATE_REFUSED && effect->happened > 0)
-        sim_violated(sim, "INV-3", "%s is refused, but it happened", effect->key);
-    if (row->state == STATE_CONFIRMED && effect->happened == 0)
-        sim_violated(sim, "INV-3", "%s is confirmed, but nothing happened", effect->key);
-    if (effect->confirmed_seen && row->state != STATE_CONFIRMED)
-        sim_violated(sim, "INV-4", "%s was confirmed and is now %s", effect->key, intent_state_names[row->state]);
+    judge_settled(sim, effect->key, row, effect->happened, effect->confirmed_seen);
     if (found->row.tries > TRIES_MAX && !effect->attended)
         sim_violated(sim, "INV-17", "%s was tried %lld times", effect->key, (long long)found->row.tries);
     if (row->state == STATE_UNKNOWN && row->settled != 0)
@@ -286,7 +226,7 @@ static void check_stored(struct sim *sim, struct effect *effect, const struct fo
 /* INV-13: the row and its intent, both or neither. */
 static void check_pairs(struct sim *sim)
 {
-    struct found all = {.sim = sim};
+    struct found all = {0};
     struct q_outbox_depth depth = {0};
     int64_t open = 0;
     for (int i = 0; i < sim->effect_count; i++) {
@@ -297,14 +237,14 @@ static void check_pairs(struct sim *sim)
             sim_violated(sim, "INV-13", "%s has an intent, but no row in the outbox", effect->key);
         found.has_row = false;
         if (!found.has_intent && effect->intent != 0)
-            read_with(sim, &OUTBOX_HAS, &has, take_has, &found);
+            judge_read(sim, &OUTBOX_HAS, &has, take_has, &found);
         if (!found.has_intent && found.has_row)
             sim_violated(sim, "INV-13", "%s has a row in the outbox, but no intent", effect->key);
         open += found.has_intent && found.row.step < STEP_FINISHED;
         if (found.has_intent)
             check_stored(sim, effect, &found);
     }
-    read_with(sim, &OUTBOX_DEPTH, &depth, take_depth, &all);
+    judge_read(sim, &OUTBOX_DEPTH, &depth, take_depth, &all);
     if (all.open != open)
         sim_violated(sim, "INV-13", "the outbox has %lld open rows, the ledger %lld", (long long)all.open, (long long)open);
 }
@@ -344,6 +284,7 @@ void judge_effects_end(struct sim *sim)
             continue;
         check_ended(sim, effect, &found);
         judge_rebuilt(sim, effect->key, &found.intent);
+        judge_rebuilt_rows(sim, effect->key, found.intent.id);
         if (effect->happened > 1 && judge_announcements(sim, found.intent.id) < effect->happened - 1)
             sim_violated(sim, "INV-1b", "%s happened %d times, and that was not announced", effect->key, effect->happened);
     }

@@ -300,11 +300,29 @@ static enum status run_exception_open_of(struct running *running, const void *pa
 
 static enum status run_exception_resolve(struct running *running, const void *params)
 {
-    const struct q_exception_resolve *resolve = params;
+    struct q_exception_resolve resolve = *(const struct q_exception_resolve *)params;
     struct tables *tables = &running->memory->now;
+    keep_columns(running->memory, EXCEPTION_RESOLVE.params, EXCEPTION_RESOLVE.param_count, &resolve);
+    for (size_t i = 0; i < tables->exception_count; i++) {
+        struct row_exception *card = &tables->exceptions[i];
+        if (card->id != resolve.id || card->state != EXCEPTION_OPEN)
+            continue;
+        card->state = EXCEPTION_RESOLVED;
+        card->resolved = resolve.resolved;
+        card->resolution = resolve.resolution;
+        card->actor = resolve.actor;
+        card->note = resolve.note;
+    }
+    return OK;
+}
+
+static enum status run_exception_get(struct running *running, const void *params)
+{
+    const struct q_exception_get *get = params;
+    const struct tables *tables = &running->memory->now;
     for (size_t i = 0; i < tables->exception_count; i++)
-        if (tables->exceptions[i].id == resolve->id)
-            tables->exceptions[i].state = EXCEPTION_RESOLVED;
+        if (tables->exceptions[i].id == get->id && bytes_eq(tables->exceptions[i].space, get->space))
+            return give(running, &tables->exceptions[i]);
     return OK;
 }
 
@@ -496,69 +514,91 @@ static enum status run_outbox_due(struct running *running, const void *params)
     return OK;
 }
 
-static enum status run_outbox_taken(struct running *running, const void *params)
+static enum status run_outbox_places(struct running *running, const void *params)
 {
-    const struct q_outbox_taken *taken = params;
-    struct row_outbox *row = find_outbox(&running->memory->now, taken->intent);
+    (void)params;
+    struct tables *tables = &running->memory->now;
+    for (size_t i = 0; i < tables->outbox_count; i++) {
+        struct r_outbox_places row = {tables->outbox[i].destination};
+        bool first = tables->outbox[i].step < STEP_PERSON;
+        for (size_t j = 0; j < i && first; j++)
+            first = tables->outbox[j].step >= STEP_PERSON || !bytes_eq(tables->outbox[j].destination, row.destination);
+        if (first)
+            TRY(give(running, &row));
+    }
+    return OK;
+}
+
+static enum status run_outbox_count(struct running *running, const void *params)
+{
+    const struct q_outbox_count *count = params;
+    struct tables *tables = &running->memory->now;
+    struct r_outbox_count row = {0};
+    for (size_t i = 0; i < tables->outbox_count; i++)
+        row.effects += bytes_eq(tables->outbox[i].destination, count->destination) && tables->outbox[i].step < STEP_PERSON &&
+                       tables->outbox[i].due < OUTBOX_NEVER;
+    return give(running, &row);
+}
+
+static enum status run_outbox_overdue(struct running *running, const void *params)
+{
+    const struct q_outbox_overdue *ask = params;
+    struct tables *tables = &running->memory->now;
+    for (size_t i = 0; i < tables->outbox_count; i++) {
+        const struct row_outbox *row = &tables->outbox[i];
+        struct row_effect effect;
+        int64_t end_us = row->deadline != 0 ? row->deadline : row->created + ask->patience;
+        if (!bytes_eq(row->destination, ask->destination) || row->step >= STEP_PERSON || end_us > ask->now ||
+            !join(tables, row, &effect))
+            continue;
+        bool held = effect.state == STATE_CLAIMED || effect.state == STATE_SENT;
+        bool callers = effect.attended != 0 && effect.state == STATE_PENDING && effect.ambiguous == 0;
+        if (!held && !callers)
+            TRY(give(running, &effect));
+    }
+    return OK;
+}
+
+/* What the statements do to a row is said by act/rebuild.c, so that a row which the log rebuilds is compared with one that the SQL
+ * has changed only on the other tier. */
+static enum status change_outbox(struct running *running, const struct query *query, int64_t intent, const void *params)
+{
+    struct row_outbox *row = find_outbox(&running->memory->now, intent);
     if (row == NULL)
         return OK;
-    row->due = taken->due;
-    row->quiet = taken->quiet;
-    row->tries++;
+    outbox_apply(row, query, params);
+    running->changed++;
     return OK;
+}
+
+static enum status run_outbox_taken(struct running *running, const void *params)
+{
+    return change_outbox(running, &OUTBOX_TAKEN, ((const struct q_outbox_taken *)params)->intent, params);
 }
 
 static enum status run_outbox_ended(struct running *running, const void *params)
 {
     struct q_outbox_ended ended = *(const struct q_outbox_ended *)params;
-    struct row_outbox *row = find_outbox(&running->memory->now, ended.intent);
-    if (row == NULL)
-        return OK;
     keep_columns(running->memory, OUTBOX_ENDED.params, OUTBOX_ENDED.param_count, &ended);
-    row->step = ended.step;
-    row->due = ended.due;
-    row->quiet = ended.quiet;
-    row->status = ended.status;
-    row->note = ended.note;
-    return OK;
+    return change_outbox(running, &OUTBOX_ENDED, ended.intent, &ended);
 }
 
 static enum status run_outbox_stand(struct running *running, const void *params)
 {
     const struct q_outbox_stand *stand = params;
-    struct row_outbox *row = find_outbox(&running->memory->now, stand->intent);
-    if (row == NULL || row->due != stand->seen_due)
-        return OK;
-    row->step = stand->step;
-    row->due = stand->due;
-    row->probes = stand->probes;
-    running->changed++;
-    return OK;
+    const struct row_outbox *row = find_outbox(&running->memory->now, stand->intent);
+    bool seen = row != NULL && row->due == stand->seen_due;
+    return seen ? change_outbox(running, &OUTBOX_STAND, stand->intent, stand) : OK;
 }
 
 static enum status run_outbox_ask(struct running *running, const void *params)
 {
-    const struct q_outbox_ask *ask = params;
-    struct row_outbox *row = find_outbox(&running->memory->now, ask->intent);
-    if (row == NULL)
-        return OK;
-    row->step = ask->step;
-    row->due = ask->due;
-    row->probes = 0;
-    return OK;
+    return change_outbox(running, &OUTBOX_ASK, ((const struct q_outbox_ask *)params)->intent, params);
 }
 
 static enum status run_outbox_again(struct running *running, const void *params)
 {
-    const struct q_outbox_again *again = params;
-    struct row_outbox *row = find_outbox(&running->memory->now, again->intent);
-    if (row == NULL)
-        return OK;
-    row->step = again->step;
-    row->due = again->due;
-    row->deadline = again->deadline;
-    row->attended = row->tries = row->probes = 0;
-    return OK;
+    return change_outbox(running, &OUTBOX_AGAIN, ((const struct q_outbox_again *)params)->intent, params);
 }
 
 static enum status run_outbox_has(struct running *running, const void *params)
@@ -617,6 +657,7 @@ static const struct {
     {&EXCEPTION_ADD, run_exception_add},
     {&EXCEPTION_OPEN_OF, run_exception_open_of},
     {&EXCEPTION_RESOLVE, run_exception_resolve},
+    {&EXCEPTION_GET, run_exception_get},
     {&META_GET, run_meta_get},
     {&META_PUT, run_meta_put},
     {&SCHEMA_VERSION_GET, run_schema_version},
@@ -629,6 +670,9 @@ static const struct {
     {&DECISION_CHAIN, run_decision_chain},
     {&OUTBOX_ADD, run_outbox_add},
     {&OUTBOX_DUE, run_outbox_due},
+    {&OUTBOX_PLACES, run_outbox_places},
+    {&OUTBOX_COUNT, run_outbox_count},
+    {&OUTBOX_OVERDUE, run_outbox_overdue},
     {&OUTBOX_TAKEN, run_outbox_taken},
     {&OUTBOX_ENDED, run_outbox_ended},
     {&OUTBOX_STAND, run_outbox_stand},

@@ -17,22 +17,13 @@ static enum status close_cards(struct store *store, struct ledger *ledger, int64
     return OK;
 }
 
-static enum status write_again(struct store *store, const struct ledger *ledger, const struct opinion *opinion, struct why *why)
-{
-    int64_t left_us = opinion->row.deadline != 0 ? opinion->row.deadline - opinion->row.created : 0;
-    struct q_outbox_again again = {opinion->row.intent, STEP_DELIVER, ledger->now.wall_us,
-                                   left_us != 0 ? ledger->now.wall_us + left_us : 0};
-    return store_run(store, &OUTBOX_AGAIN, &again, 1, NULL, NULL, NULL, why);
-}
-
 static enum status also_decided(struct store *store, struct ledger *ledger, struct engine_command *command, struct why *why)
 {
     const struct opinion *opinion = command->user;
     TRY(close_cards(store, ledger, opinion->row.intent, why));
     if (command->answer.state == STATE_PENDING)
-        return write_again(store, ledger, opinion, why);
-    struct q_outbox_ended ended = {opinion->row.intent, STEP_FINISHED, OUTBOX_NEVER, 0, 0, BYTES("a person decided")};
-    return store_run(store, &OUTBOX_ENDED, &ended, 1, NULL, NULL, NULL, why);
+        return outbox_again(store, ledger, &opinion->row, why);
+    return outbox_finish(store, ledger, &opinion->row, BYTES("a person decided"), why);
 }
 
 /* A dead letter again: the ledger need not move for it. */
@@ -40,7 +31,6 @@ static enum status write_letter(struct store *store, struct ledger *ledger, stru
 {
     const struct opinion *opinion = command->user;
     TRY(close_cards(store, ledger, opinion->row.intent, why));
-    TRY(write_again(store, ledger, opinion, why));
     struct row_decision *row = audit_add(ledger->audit);
     if (row == NULL)
         return why_set(why, FULL, "no memory for a decision");
@@ -49,7 +39,7 @@ static enum status write_letter(struct store *store, struct ledger *ledger, stru
     row->intent = opinion->row.intent;
     row->state = -1;
     row->actor = BYTES("dana");
-    return OK;
+    return outbox_again(store, ledger, &opinion->row, why);
 }
 
 static void decided(struct engine_command *command)
@@ -70,6 +60,7 @@ static void decide(struct sim *sim, struct effect *effect, const struct row_effe
     struct opinion *opinion = arena_zalloc(&sim->arena, 1, sizeof *opinion);
     bool again = sim_below(sim, 2) == 0;
     *opinion = (struct opinion){.effect = effect, .row = *row};
+    opinion->row.space = BYTES("main");
     opinion->decision = effect->happened > 0 ? DECIDE_HAPPENED : again ? DECIDE_AGAIN : DECIDE_DID_NOT;
     sim_say(sim, "the person says that %s %s", effect->key,
             effect->happened > 0 ? "happened"

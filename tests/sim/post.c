@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "act/act_own.h"
+#include "destination/header.h"
 #include "sim.h"
 
 /* One call on its way. The process may die; what has left goes on. */
@@ -171,21 +172,14 @@ static void begins(struct sim *sim, void *arg)
     sim_at(sim, slow ? sim_below(sim, 2 * CALL_US) : sim_below(sim, 5 * WHEN_MS), arrives, flight);
 }
 
-static struct bytes header_of(const struct effect_request *request, const char *name)
-{
-    for (size_t i = 0; i < request->header_count; i++)
-        if (bytes_eq_nocase(request->headers[i].name, bytes_of(name)))
-            return request->headers[i].value;
-    return BYTES("");
-}
-
 static void post_start(struct transport *transport, struct transport_call *call)
 {
     (void)transport;
     struct sim *sim = sim_current();
     const struct job *job = call->user;
     struct flight *flight = arena_zalloc(&sim->arena, 1, sizeof *flight);
-    struct bytes key = header_of(call->request, "Idempotency-Key"), find = BYTES("/find?key=");
+    struct bytes key = header_find(call->request->headers, call->request->header_count, BYTES("Idempotency-Key")),
+                 find = BYTES("/find?key=");
     *flight = (struct flight){.next = sim->flights, .sim = sim, .call = call, .life = sim->life, .fence = job->fence};
     sim->flights = flight;
     flight->question = bytes_is(call->request->method, "GET");

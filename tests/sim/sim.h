@@ -13,6 +13,7 @@
  *   person.c    who decides about the exceptions of effects
  *   judge.c     the invariants
  *   judge_effects.c  those of effects
+ *   judge_rebuild.c  that the log alone rebuilds what is not the ledger's
  *   main.c      the command line, marks, mutants
  */
 #ifndef SEMEL_TESTS_SIM_SIM_H
@@ -89,6 +90,7 @@
     X(DEAD_LETTER)        \
     X(GIVEN_UP)           \
     X(CALLER_GONE)        \
+    X(STRANDED)           \
     X(EFFECT_AFTER_CRASH) \
     X(ZOMBIE_CALL)        \
     X(ATTENDED)           \
@@ -240,6 +242,7 @@ struct sim {
     int holder_count;
 
     bool has_effects;
+    bool bare; /* the policy has no destinations now */
     int64_t end_us;
     bool went_back; /* the wall clock did: what is due by it is due later */
     struct effect effects[EFFECTS_MAX];
@@ -319,7 +322,22 @@ void judge_effect_mark(const struct row_decision *row);
 void judge_effects_boot(struct sim *sim);
 void judge_effects_end(struct sim *sim);
 
+/* ---- judge_rebuild.c ---- */
+void judge_rebuilt_rows(struct sim *sim, const char *name, int64_t intent);
+
 /* ---- judge.c ---- */
+struct stored {
+    struct sim *sim;
+    struct row_intent intent;
+    bool has_intent, buried;
+};
+struct stored judge_load(struct sim *sim, struct bytes workflow, const char *key);
+void judge_read(struct sim *sim, const struct query *query, const void *params, store_row_fn *take, void *ctx);
+bool judge_is_owned(struct sim *sim, int64_t intent, enum exception_kind kind);
+/* INV-5; `contents` is what was positively answered before, -1 for nothing. */
+void judge_contents(struct sim *sim, const char *name, const struct engine_command *command, int *contents);
+/* INV-3, INV-4: what is stored against how often it happened and what a client was told. */
+void judge_settled(struct sim *sim, const char *name, const struct row_intent *row, int happened, bool confirmed_seen);
 int judge_announcements(struct sim *sim, int64_t intent);
 void judge_rebuilt(struct sim *sim, const char *name, const struct row_intent *stored);
 /* `asked_us`: when the client sent the question. An answer may be older than what another client has seen meanwhile. */

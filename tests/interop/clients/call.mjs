@@ -2,6 +2,7 @@
 //
 //   SEMEL_TO   base URL: semel's http://127.0.0.1:PORT/to/<destination>, or a provider itself
 //   KEY        an idempotency key of the caller's own (optional)
+//   RUN        the run it belongs to, for model calls (optional)
 //   REF        what the call is about, the business reference (default order-1)
 //   TOKEN      the credential (default sk_test_semel)
 //   RETRIES    how often the library may retry (default: as the library likes)
@@ -19,7 +20,7 @@ export const key = process.env.KEY || undefined;
 export const ref = process.env.REF || 'order-1';
 export const token = process.env.TOKEN || 'sk_test_semel';
 export const retries = process.env.RETRIES === undefined ? undefined : Number(process.env.RETRIES);
-export const headers = key ? { 'Idempotency-Key': key } : {};
+export const headers = { ...(key && { 'Idempotency-Key': key }), ...(process.env.RUN && { 'Semel-Run': process.env.RUN }) };
 
 // Runs one business call. It returns what to tell of a success.
 export async function report(call) {

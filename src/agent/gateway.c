@@ -1,0 +1,417 @@
+#include "agent/gateway.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "api/forward.h"
+#include "base/when.h"
+
+#define WAIT_MAX_US (300 * WHEN_SECOND) /* for an equal call that is under way */
+#define LEASE_MORE_US (60 * WHEN_SECOND)
+#define SCOPE_MAX 256
+#define HEADER_MISMATCH (-32001) /* of the protocol 2026-07-28 */
+
+/* ---- servers ---- */
+
+static const char *const gateway_outcome_names[GATEWAY_OUTCOMES] = {"passed", "done", "replayed", "failed", "unknown", "refused"};
+
+static struct gateway_server *server_of(struct gateway *gateway, struct bytes name)
+{
+    for (struct gateway_server *server = gateway->servers; server != NULL; server = server->next)
+        if (bytes_is(name, server->name))
+            return server;
+    struct gateway_server *server = calloc(1, sizeof *server);
+    ASSERT(server != NULL);
+    snprintf(server->name, sizeof server->name, "%.*s", BYTES_ARG(name));
+    server->next = gateway->servers;
+    gateway->servers = server;
+    return server;
+}
+
+static struct gateway *gateway_of(struct call *call)
+{
+    struct api *api = call->api;
+    struct why why;
+    if (api->gateway != NULL)
+        return api->gateway;
+    struct gateway *gateway = calloc(1, sizeof *gateway);
+    ASSERT(gateway != NULL);
+    if (upstream_open(engine_env(api->engine), api->secrets, &gateway->upstream, &why) != OK) {
+        free(gateway);
+        problem(call, "internal", "%s.", why.text);
+        return NULL;
+    }
+    api->gateway = gateway;
+    return gateway;
+}
+
+void gateway_close(struct api *api)
+{
+    if (api->gateway == NULL)
+        return;
+    upstream_close(api->gateway->upstream); /* what it broke off is answered when the server closes */
+    api->gateway->upstream = NULL;
+}
+
+void gateway_free(struct api *api)
+{
+    struct gateway *gateway = api->gateway;
+    while (gateway != NULL && gateway->servers != NULL) {
+        struct gateway_server *server = gateway->servers;
+        gateway->servers = server->next;
+        mcp_hints_free(&server->hints);
+        free(server);
+    }
+    if (gateway != NULL) {
+        mcp_repeats_free(&gateway->repeats);
+        mcp_budget_free(&gateway->budget);
+    }
+    free(gateway);
+    api->gateway = NULL;
+}
+
+void gateway_metrics(const struct gateway *gateway, struct buf *out)
+{
+    if (gateway == NULL)
+        return;
+    buf_add_cstr(
+        out, "# HELP semel_mcp_calls_total Tool calls at /mcp, by what became of them.\n# TYPE semel_mcp_calls_total counter\n");
+    for (const struct gateway_server *server = gateway->servers; server != NULL; server = server->next)
+        for (int i = 0; i < GATEWAY_OUTCOMES; i++)
+            buf_printf(out, "semel_mcp_calls_total{server=\"%s\",outcome=\"%s\"} %llu\n", server->name, gateway_outcome_names[i],
+                       (unsigned long long)server->counts[i]);
+}
+
+/* ---- the request ---- */
+
+static bool is_dropped(struct bytes name)
+{
+    /* What comes back is looked at, so it must not be packed. */
+    return forward_is_own(name) || bytes_eq_nocase(name, BYTES("accept-encoding"));
+}
+
+static bool make_request(struct passage *passage)
+{
+    struct call *call = passage->call;
+    const struct http_head *head = &call->request->head;
+    struct effect_request *request = &passage->request;
+    request->method = head->method_text;
+    request->path = passage->rules->path;
+    request->body = call->request->body;
+    request->headers = arena_zalloc(call->request->arena, head->header_count + 1, sizeof *request->headers);
+    for (size_t i = 0; request->headers != NULL && i < head->header_count; i++) {
+        struct pair pair = {head->headers[i].name, head->headers[i].value};
+        bool authorizes = bytes_eq_nocase(pair.name, BYTES("authorization"));
+        bool theirs =
+            authorizes && !bytes_starts(pair.value, BYTES("Bearer sml_")) && passage->destination->secret.kind == SECRET_NONE;
+        if (theirs || !is_dropped(pair.name))
+            request->headers[request->header_count++] = pair;
+    }
+    return request->headers != NULL;
+}
+
+/* ---- which calls are equal ---- */
+
+static bool choose_scope(struct passage *passage)
+{
+    struct call *call = passage->call;
+    struct bytes run = http_header(&call->request->head, "semel-run");
+    if (run.at == NULL)
+        run = passage->tool.run;
+    if (run.at == NULL && passage->session.at != NULL)
+        run = arena_printf(call->request->arena, "session-%.*s", BYTES_ARG(passage->session));
+    passage->by_window = run.at == NULL;
+    passage->scope = run.at != NULL ? run : arena_printf(call->request->arena, "same-%.*s", BYTES_ARG(call->actor));
+    return passage->scope.len > 0 && passage->scope.len <= SCOPE_MAX && bytes_is_utf8(passage->scope);
+}
+
+static bool within_budget(struct passage *passage)
+{
+    const struct mcp_server_rules *rules = passage->rules;
+    struct call *call = passage->call;
+    struct env *env = engine_env(call->api->engine);
+    const struct bytes run[] = {BYTES("run"), call->space, rules->name, call->actor, passage->scope};
+    const struct bytes hour[] = {BYTES("hour"), call->space, rules->name, call->actor};
+    struct hash run_name = hash_parts(run, 5), hour_name = hash_parts(hour, 4);
+    int64_t now_us = env->boot_us(env);
+    return mcp_budget_take(&passage->gateway->budget, &hour_name, rules->calls_per_hour, WHEN_HOUR, now_us) &&
+           mcp_budget_take(&passage->gateway->budget, &run_name, rules->calls_per_run, 0, now_us);
+}
+
+/* ---- claiming ---- */
+
+static void tell_replay(struct passage *passage)
+{
+    const struct ledger_answer *answer = &passage->call->command.answer;
+    struct env *env = engine_env(passage->call->api->engine);
+    struct json kept;
+    struct why why;
+    struct buf out;
+    char intent[32];
+    id_format("int", answer->intent, intent);
+    if (!atomic_load(&passage->call->request->gone))
+        mcp_repeats_answered(&passage->gateway->repeats, &passage->repeat, passage->number, env->boot_us(env));
+    buf_init(&out, 2 * MCP_LINE_MAX);
+    passage->server->counts[GATEWAY_REPLAYED]++;
+    if (answer->result.at != NULL &&
+        json_parse(answer->result, &mcp_json_limits, passage->call->request->arena, &kept, &why) == OK &&
+        mcp_write_replay(&out, passage->message.id, &kept, intent) && !out.failed) {
+        passage_reply(passage, 200, &out);
+        return;
+    }
+    buf_release(&out);
+    passage_error(passage, 200, MCP_ERROR_NOT_KEPT,
+                  "This call was made before and it happened, but its result is not kept. Do not call it again; look at what it "
+                  "did instead.");
+}
+
+static void tell_verdict(struct passage *passage)
+{
+    const struct ledger_answer *answer = &passage->call->command.answer;
+    passage->server->counts[answer->verdict == VERDICT_OUTCOME_UNKNOWN ? GATEWAY_UNKNOWN : GATEWAY_REFUSED]++;
+    switch (answer->verdict) {
+    case VERDICT_OUTCOME_UNKNOWN:
+        passage_error(
+            passage, 200, MCP_ERROR_OUTCOME_UNKNOWN,
+            "An earlier call with these arguments stopped in the middle, and nobody can tell whether it happened. Do not call it "
+            "again: it could happen twice. Tell the user. A person settles it with `semel exceptions resolve`.");
+        return;
+    case VERDICT_KEY_REUSED:
+        passage_error(passage, 200, MCP_ERROR_KEY_REUSED,
+                      "The idempotency key was used before with other arguments. Use a new key for a new call.");
+        return;
+    case VERDICT_REFUSED:
+        passage_error(passage, 200, MCP_ERROR_REFUSED, "This call was given up and will not be made: %.*s",
+                      BYTES_ARG(answer->error.at != NULL ? answer->error : BYTES("no reason was given")));
+        return;
+    case VERDICT_EXPIRED:
+        passage_error(passage, 200, MCP_ERROR_NOT_KEPT,
+                      "This call was settled long ago, and its result is not kept any more. Do not call it again.");
+        return;
+    case VERDICT_IN_PROGRESS:
+    case VERDICT_PROCEED:
+    case VERDICT_REPLAY:
+    case VERDICT_DONE:
+    case VERDICT_FENCED:
+    case VERDICT_DIFFERS:
+    case VERDICT_ALREADY_SENT:
+    case VERDICT_NOT_FOUND:
+        break;
+    }
+    passage_error(passage, 200, MCP_ERROR_IN_PROGRESS,
+                  "The same call is still running. Wait, then call it again: it will give that call's result.");
+}
+
+static void claimed(struct call *call)
+{
+    struct passage *passage = call->state;
+    const struct ledger_answer *answer = &call->command.answer;
+    passage->intent = answer->intent;
+    if (call->command.status != OK) {
+        passage->intent = 0;
+        passage->server->counts[GATEWAY_REFUSED]++;
+        passage_error(passage, 200, MCP_ERROR_UNAVAILABLE,
+                      "The tool was not called, because semel's ledger cannot be used now: %s", call->command.why.text);
+    } else if (answer->verdict == VERDICT_PROCEED) {
+        passage->fence = answer->fence;
+        passage->held = answer->fence != 0; /* shadow mode: a duplicate that is let through is nobody's result */
+        passage_send(passage);
+    } else if (answer->verdict == VERDICT_REPLAY) {
+        tell_replay(passage);
+    } else {
+        tell_verdict(passage);
+    }
+}
+
+/* False when the problem was sent. */
+static bool name_claim(struct passage *passage, struct ledger_command *ret)
+{
+    struct call *call = passage->call;
+    struct json input;
+    struct why why;
+    struct claim_naming naming = {
+        .workflow = passage->rules->workflow,
+        .key = mcp_key_text(&passage->identity, passage->scope, passage->tool.tool, passage->number, call->request->arena),
+        .run = passage->by_window ? BYTES_NONE : passage->scope,
+        .action = passage->tool.tool.len <= 128 ? passage->tool.tool : BYTES_NONE};
+    if (passage->identity.input.at != NULL) {
+        if (json_parse(passage->identity.input, &mcp_json_limits, call->request->arena, &input, &why) != OK) {
+            passage_release(passage);
+            problem(call, "too_large", "%s.", why.text);
+            return false;
+        }
+        naming.input = &input;
+    }
+    struct policy *policy = passage->policy;
+    if (claims_name(call, &naming, ret))
+        return true;
+    policy_free(policy); /* the problem was sent, and the memory of the call is gone with it */
+    return false;
+}
+
+static void claim(struct passage *passage)
+{
+    struct call *call = passage->call;
+    struct ledger_command *claim = &call->command.ledger;
+    struct env *env = engine_env(call->api->engine);
+    const struct bytes parts[] = {call->space, passage->scope, hash_bytes(&passage->identity.content)};
+    passage->repeat = hash_parts(parts, 3);
+    passage->number =
+        mcp_repeats_number(&passage->gateway->repeats, &passage->repeat, passage->treatment.repeat_us, env->boot_us(env));
+    if (!name_claim(passage, claim))
+        return;
+    claim->op = OP_CLAIM;
+    claim->two_phase = false; /* it counts as sent from the moment it is taken */
+    claim->attempts_max = INT32_MAX;
+    claim->lease_us = passage->rules->timeout_us + LEASE_MORE_US;
+    if (passage->treatment.idempotent)
+        claim->on_unknown = ON_UNKNOWN_RETRY;
+    if (passage->by_window && passage->identity.given.at == NULL) {
+        claim->keep_us = passage->rules->window_us;
+        claim->tombstone_us = 0;
+    }
+    call->command.wait_us = passage->rules->timeout_us < WAIT_MAX_US ? passage->rules->timeout_us : WAIT_MAX_US;
+    call_submit(call, claimed);
+}
+
+/* ---- messages ---- */
+
+/* What a proxy routes by must be what the server reads. */
+static bool headers_match(const struct passage *passage)
+{
+    const struct http_head *head = &passage->call->request->head;
+    struct bytes method = http_header(head, "mcp-method"), name = http_header(head, "mcp-name");
+    bool coded = bytes_starts(name, BYTES("=?")); /* not plain text: the server compares it */
+    return (method.at == NULL || bytes_eq(method, passage->message.method)) &&
+           (name.at == NULL || coded || bytes_eq(name, passage->tool.tool));
+}
+
+static void take_call(struct passage *passage)
+{
+    struct arena *arena = passage->call->request->arena;
+    struct why why;
+    if (mcp_call_read(passage->message.params, arena, &passage->tool, &why) != OK) {
+        passage_error(passage, 400, MCP_ERROR_PARAMS, "%s", why.text);
+        return;
+    }
+    if (!headers_match(passage)) {
+        passage_error(passage, 400, HEADER_MISMATCH, "Mcp-Method or Mcp-Name is not what the body says.");
+        return;
+    }
+    if (bytes_is(passage->message.id, "null") || !choose_scope(passage)) {
+        passage_error(passage, 400, MCP_ERROR_REQUEST, "The id is null, or the run is not a text of 1 to %d bytes.", SCOPE_MAX);
+        return;
+    }
+    if (!within_budget(passage)) {
+        passage->server->counts[GATEWAY_REFUSED]++;
+        passage_error(passage, 200, MCP_ERROR_BUDGET,
+                      "This run or token has used up its tool calls (calls_per_run, calls_per_hour in the policy). Stop, and "
+                      "tell the user.");
+        return;
+    }
+    passage->treatment = mcp_treat(passage->rules, &passage->server->hints, passage->tool.tool);
+    if (passage->treatment.passes) {
+        passage->server->counts[GATEWAY_PASSED]++;
+        passage_send(passage);
+    } else if (mcp_identify(&passage->tool, &passage->treatment, passage->rules->name, arena, &passage->identity, &why) != OK) {
+        passage_error(passage, 400, MCP_ERROR_PARAMS, "%s", why.text);
+    } else {
+        claim(passage);
+    }
+}
+
+/* The client does not wait for that call any more. The call goes on. */
+static bool abandon(struct passage *passage)
+{
+    struct json json;
+    struct why why;
+    const struct json *id = passage->message.params.at != NULL &&
+                                    json_parse(passage->message.params, NULL, passage->call->request->arena, &json, &why) == OK
+                                ? json_get(&json, BYTES("requestId"))
+                                : NULL;
+    bool found = false;
+    for (struct passage *held = passage->gateway->held; id != NULL && held != NULL; held = held->next)
+        found = found || (held->server == passage->server && bytes_eq(held->call->space, passage->call->space) &&
+                          bytes_eq(held->session, passage->session) && bytes_eq(held->message.id, id->raw));
+    return found;
+}
+
+static bool is_harmless_batch(const struct passage *passage)
+{
+    struct json json;
+    struct why why;
+    bool harmless = json_parse(passage->request.body, &mcp_json_limits, passage->call->request->arena, &json, &why) == OK;
+    for (uint32_t i = 0; harmless && i < json.count; i++) {
+        const struct json *method = json_get(&json.items[i], BYTES("method"));
+        harmless = json.items[i].type == JSON_OBJECT &&
+                   (method == NULL || (method->type == JSON_STRING && !bytes_is(method->text, "tools/call")));
+    }
+    return harmless;
+}
+
+static void take_message(struct passage *passage)
+{
+    const struct mcp_message *message = &passage->message;
+    bool calls = bytes_is(message->method, "tools/call");
+    if (message->doubtful || message->kind == MCP_OTHER) {
+        passage_error(passage, 400, MCP_ERROR_PARSE, "semel cannot read the body as one JSON-RPC message without doubt.");
+    } else if ((message->kind == MCP_BATCH && !is_harmless_batch(passage)) || (calls && message->kind == MCP_NOTIFICATION)) {
+        passage_error(passage, 400, MCP_ERROR_REQUEST, "semel takes tool calls one by one, each with an id.");
+    } else if (message->kind == MCP_REQUEST && calls) {
+        take_call(passage);
+    } else if (message->kind == MCP_NOTIFICATION && bytes_is(message->method, "notifications/cancelled") && abandon(passage)) {
+        struct call *call = passage->call;
+        passage_release(passage);
+        call_reply_as(call, 202, NULL, BYTES(""));
+    } else {
+        passage->lists_tools = message->kind == MCP_REQUEST && bytes_is(message->method, "tools/list");
+        passage_send(passage);
+    }
+}
+
+/* ---- the door ---- */
+
+void mcp_gateway(struct call *call)
+{
+    const struct mcp_server_rules *rules = policy_mcp(call->api->policy, call->params[0]);
+    enum http_method method = call->request->head.method;
+    if (rules == NULL || rules->destination.at == NULL) {
+        problem(call, "not_found", "There is no MCP server \"%.*s\" with a destination in the policy.",
+                (int)(call->params[0].len < 64 ? call->params[0].len : 64), call->params[0].at);
+        return;
+    }
+    if (call->stopped && method != HTTP_POST) {
+        problem(call, "agent_stopped", "An operator stopped this agent.");
+        return;
+    }
+    struct gateway *gateway = gateway_of(call);
+    if (gateway == NULL)
+        return;
+    struct passage *passage = arena_zalloc(call->request->arena, 1, sizeof *passage);
+    ASSERT(passage != NULL);
+    *passage = (struct passage){.call = call,
+                                .gateway = gateway,
+                                .server = server_of(gateway, rules->name),
+                                .policy = call->api->policy,
+                                .rules = rules,
+                                .destination = policy_destination(call->api->policy, rules->destination),
+                                .session = http_header(&call->request->head, "mcp-session-id")};
+    call->state = passage;
+    policy_use(passage->policy);
+    if (!make_request(passage)) {
+        passage_release(passage);
+        problem(call, "too_large", "The request needs too much memory.");
+        return;
+    }
+    if (method != HTTP_POST) {
+        passage_send(passage);
+        return;
+    }
+    mcp_message_read(call->request->body, &passage->message);
+    if (call->stopped)
+        passage_error(
+            passage, 200, MCP_ERROR_STOPPED,
+            "An operator stopped this agent. Nothing was done. Stop, and tell the user: it goes on after `semel agents start`.");
+    else
+        take_message(passage);
+}

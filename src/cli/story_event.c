@@ -1,0 +1,185 @@
+/* story_event: what became of something that came in, in plain words. */
+#include "base/when.h"
+#include "cli/print.h"
+#include "cli/story.h"
+
+enum { QUOTED_MAX = 160 };
+
+static struct bytes text_of(const struct json *object, const char *name)
+{
+    const struct json *value = json_get(object, bytes_of(name));
+    return value != NULL && value->type == JSON_STRING ? value->text : BYTES("");
+}
+
+static int64_t number_of(const struct json *object, const char *name)
+{
+    const struct json *value = json_get(object, bytes_of(name));
+    int64_t number = 0;
+    return value != NULL && json_to_i64(value, &number) ? number : 0;
+}
+
+/* The whole date: a story may span days. */
+static void begin_line(const struct json *object, const char *name, struct buf *out)
+{
+    char at[32] = "?";
+    if (print_time_of(object, name) != 0)
+        print_when(print_time_of(object, name), 0, at);
+    buf_printf(out, "%s  ", at);
+}
+
+static void quote(struct bytes text, struct buf *out)
+{
+    size_t len = text.len < QUOTED_MAX ? text.len : QUOTED_MAX;
+    while (len < text.len && len > 0 && ((unsigned char)text.at[len] & 0xC0) == 0x80)
+        len--;
+    buf_add_char(out, '"');
+    print_clean(out, (struct bytes){text.at, len});
+    buf_add_cstr(out, len < text.len ? "…\"" : "\"");
+}
+
+static void tell_arrival(const struct json *event, struct buf *out)
+{
+    struct bytes from = text_of(event, "from");
+    print_clean(out, text_of(event, "event"));
+    buf_add_cstr(out, "  ");
+    print_clean(out, text_of(event, "source"));
+    buf_add_cstr(out, "  ");
+    print_clean(out, from);
+    buf_add_char(out, '\n');
+    begin_line(event, "received_at", out);
+    buf_add_cstr(out, "it came in");
+    if (text_of(event, "text").len > 0) {
+        buf_add_cstr(out, ": ");
+        quote(text_of(event, "text"), out);
+    }
+    buf_add_char(out, '\n');
+}
+
+static void tell_difference(const struct json *event, struct buf *out)
+{
+    const struct json *explanation = json_get(event, BYTES("explanation"));
+    if (explanation == NULL || explanation->type != JSON_OBJECT)
+        return;
+    struct bytes here = text_of(explanation, "only_here"), there = text_of(explanation, "only_there");
+    if (here.len == 0 && there.len == 0) {
+        buf_add_cstr(out, "    The words are the same.\n");
+        return;
+    }
+    buf_add_cstr(out, "    Only here: ");
+    quote(here, out);
+    buf_add_cstr(out, ". Only there: ");
+    quote(there, out);
+    buf_add_cstr(out, ".\n");
+}
+
+static void tell_first(const struct json *event, struct buf *out)
+{
+    const struct json *first = json_get(event, BYTES("first_event"));
+    if (text_of(event, "first").len == 0)
+        return;
+    buf_add_cstr(out, "    The earlier one is ");
+    print_clean(out, text_of(event, "first"));
+    if (first != NULL && first->type == JSON_OBJECT) {
+        char ago[32];
+        when_format_rough(print_time_of(event, "received_at") - print_time_of(first, "received_at"), ago);
+        buf_printf(out, ", which came %s before by ", ago);
+        print_clean(out, text_of(first, "source"));
+        buf_add_cstr(out, ": ");
+        quote(text_of(first, "text"), out);
+    }
+    buf_add_cstr(out, ".\n");
+    tell_difference(event, out);
+}
+
+/* A person may have decided otherwise since: then the first of these acts says what the flow had decided. */
+static struct bytes decided_as(const struct json *event)
+{
+    const struct json *acts = json_get(event, BYTES("acts"));
+    struct bytes was = acts != NULL && acts->type == JSON_ARRAY && acts->count > 0 ? text_of(&acts->items[0], "was") : BYTES("");
+    return was.len > 0 ? was : text_of(event, "verdict");
+}
+
+static void tell_decision(const struct json *event, struct buf *out)
+{
+    if (print_time_of(event, "decided_at") == 0)
+        return;
+    begin_line(event, "decided_at", out);
+    print_clean(out, decided_as(event));
+    buf_add_cstr(out, ": ");
+    struct bytes because = text_of(event, "because");
+    print_clean(out, because.len > 0 ? because : text_of(event, "reason"));
+    if (text_of(event, "first").len > 0)
+        buf_printf(out, " (%lld of 1000 sure)", (long long)number_of(event, "score"));
+    if (bytes_is(text_of(event, "mode"), "shadow"))
+        buf_add_cstr(out, " In shadow mode it went on all the same.");
+    buf_add_char(out, '\n');
+    tell_first(event, out);
+}
+
+static void tell_acts(const struct json *event, struct buf *out)
+{
+    static const char *const words[][2] = {
+        {"release", "released"}, {"suppress", "suppressed"}, {"replay", "forwarded again on purpose"}};
+    const struct json *acts = json_get(event, BYTES("acts"));
+    for (uint32_t i = 0; acts != NULL && acts->type == JSON_ARRAY && i < acts->count; i++) {
+        const struct json *act = &acts->items[i];
+        begin_line(act, "at", out);
+        for (size_t k = 0; k < sizeof words / sizeof *words; k++)
+            if (bytes_is(text_of(act, "act"), words[k][0]))
+                buf_add_cstr(out, words[k][1]);
+        buf_add_cstr(out, " by ");
+        print_clean(out, text_of(act, "actor"));
+        if (text_of(act, "note").len > 0) {
+            buf_add_cstr(out, ": ");
+            print_clean(out, text_of(act, "note"));
+        }
+        buf_add_char(out, '\n');
+    }
+}
+
+static void tell_forward(const struct json *event, struct buf *out)
+{
+    const struct json *forward = json_get(event, BYTES("forward"));
+    if (forward == NULL || forward->type != JSON_OBJECT)
+        return;
+    buf_add_cstr(out, "It was handed to ");
+    print_clean(out, text_of(forward, "destination"));
+    buf_add_cstr(out, " as ");
+    print_clean(out, text_of(forward, "effect"));
+    buf_add_cstr(out, ", which is ");
+    print_clean(out, text_of(forward, "state"));
+    buf_add_cstr(out, ".\n");
+}
+
+static void tell_next(const struct json *event, struct buf *out)
+{
+    struct bytes verdict = text_of(event, "verdict");
+    bool went_on = bytes_is(verdict, "accepted") || bytes_is(verdict, "released");
+    if (bytes_is(verdict, "waiting")) {
+        buf_add_cstr(out, "It is not decided yet.\n");
+        return;
+    }
+    if (went_on)
+        return;
+    buf_add_cstr(out, bytes_is(verdict, "held") ? "A person has to decide. To let it through: semel inbox release "
+                                                : "It did not go on. To let it through after all: semel inbox release ");
+    print_clean(out, text_of(event, "event"));
+    if (bytes_is(verdict, "held")) {
+        buf_add_cstr(out, "; if it is a copy: semel inbox suppress ");
+        print_clean(out, text_of(event, "event"));
+    }
+    buf_add_char(out, '\n');
+}
+
+void story_event(const struct json *event, struct buf *out)
+{
+    tell_arrival(event, out);
+    tell_decision(event, out);
+    tell_acts(event, out);
+    int64_t copies = number_of(event, "copies");
+    if (copies > 0)
+        buf_printf(out, "It came again %lld time%s, and %s not passed on.\n", (long long)copies, copies == 1 ? "" : "s",
+                   copies == 1 ? "that was" : "those were");
+    tell_forward(event, out);
+    tell_next(event, out);
+}

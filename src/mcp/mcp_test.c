@@ -1,0 +1,311 @@
+#include "base/when.h"
+#include "check.h"
+#include "mcp/answer.h"
+#include "mcp/budget.h"
+#include "mcp/key.h"
+#include "mcp/sse.h"
+
+/* ---- messages ---- */
+
+TEST(an_mcp_message_is_looked_at_and_not_rewritten)
+{
+    static const struct {
+        const char *text;
+        enum mcp_kind kind;
+        const char *id, *method, *params;
+        bool doubtful;
+    } rows[] = {
+        {"{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"tools/call\",\"params\":{\"name\":\"x\"}}", MCP_REQUEST, "7", "tools/call",
+         "{\"name\":\"x\"}", false},
+        {" {\"id\" : \"a}\\\"b\" , \"method\":\"ping\" }\r\n", MCP_REQUEST, "\"a}\\\"b\"", "ping", NULL, false},
+        {"{\"method\":\"notifications/cancelled\",\"params\":{\"requestId\":[1,{}]}}", MCP_NOTIFICATION, NULL,
+         "notifications/cancelled", "{\"requestId\":[1,{}]}", false},
+        {"{\"id\":1,\"result\":{\"a\":\"]}\"}}", MCP_RESPONSE, "1", NULL, NULL, false},
+        {"{\"id\":1,\"error\":{\"code\":-1}}", MCP_RESPONSE, "1", NULL, NULL, false},
+        {"{\"id\":1,\"result\":\"\\ud800\"}", MCP_RESPONSE, "1", NULL, NULL, false},
+        {"[{\"id\":1}]", MCP_BATCH, NULL, NULL, NULL, false},
+        {"hello", MCP_OTHER, NULL, NULL, NULL, false},
+        {"", MCP_OTHER, NULL, NULL, NULL, false},
+        {"{}", MCP_OTHER, NULL, NULL, NULL, false},
+        /* a tool call could hide in each of these */
+        {"{\"id\":1,\"method\":\"ping\",\"method\":\"tools/call\"}", MCP_REQUEST, "1", "ping", NULL, true},
+        {"{\"id\":1,\"method\":\"tools\\/call\"}", MCP_OTHER, "1", "\"tools\\/call\"", NULL, true},
+        {"{\"id\":1,\"\\u006dethod\":\"tools/call\"}", MCP_OTHER, "1", NULL, NULL, true},
+        {"{\"id\":1,\"method\":\"tools/call\"", MCP_OTHER, NULL, NULL, NULL, true},
+        {"{\"id\":1,\"method\":\"ping\"}{\"method\":\"tools/call\"}", MCP_OTHER, NULL, NULL, NULL, true},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct mcp_message message;
+        mcp_message_read(bytes_of(rows[i].text), &message);
+        if (message.kind != rows[i].kind || message.doubtful != rows[i].doubtful || !bytes_eq(message.id, bytes_of(rows[i].id)) ||
+            !bytes_eq(message.method, bytes_of(rows[i].method)) || !bytes_eq(message.params, bytes_of(rows[i].params)))
+            check_fail(__FILE__, __LINE__, "row %zu: %s", i, rows[i].text);
+    }
+}
+
+/* ---- keys ---- */
+
+struct keyed {
+    struct arena arena;
+    struct mcp_hints hints;
+    struct mcp_server_rules rules;
+};
+
+static void keyed_init(struct keyed *keyed)
+{
+    struct why why;
+    *keyed = (struct keyed){.rules = {.trust = true}};
+    hash_setup();
+    arena_init(&keyed->arena, 64 << 20);
+    CHECK(mcp_rules_add_keys(&keyed->rules, BYTES("send=to,template; nest=a.b"), &keyed->arena, &why) == OK);
+    CHECK(mcp_rules_add_repeats(&keyed->rules, BYTES("note"), &keyed->arena, &why) == OK);
+}
+
+static enum status key_of(struct keyed *keyed, const char *scope, const char *params, struct mcp_identity *ret,
+                          struct bytes *ret_key)
+{
+    struct why why;
+    struct mcp_call call;
+    TRY(mcp_call_read(bytes_of(params), &keyed->arena, &call, &why));
+    struct mcp_treatment treatment = mcp_treat(&keyed->rules, &keyed->hints, call.tool);
+    TRY(mcp_identify(&call, &treatment, BYTES("srv"), &keyed->arena, ret, &why));
+    *ret_key = mcp_key_text(ret, bytes_of(scope), call.tool, 1, &keyed->arena);
+    return OK;
+}
+
+TEST(equal_tool_calls_have_one_key_and_others_have_another)
+{
+    static const struct {
+        const char *a, *b;
+        bool same;
+    } rows[] = {
+        {"{\"name\":\"t\",\"arguments\":{\"a\":1,\"b\":\"x\"}}", "{\"arguments\":{\"b\":\"x\",\"a\":1.0},\"name\":\"t\"}", true},
+        {"{\"name\":\"t\",\"arguments\":{\"a\":1}}", "{\"name\":\"t\",\"arguments\":{\"a\":2}}", false},
+        {"{\"name\":\"t\",\"arguments\":{\"a\":1}}", "{\"name\":\"u\",\"arguments\":{\"a\":1}}", false},
+        {"{\"name\":\"t\"}", "{\"name\":\"t\",\"arguments\":{}}", true},
+        /* what is new for every attempt does not count */
+        {"{\"name\":\"t\",\"_meta\":{\"progressToken\":1}}", "{\"name\":\"t\",\"_meta\":{\"progressToken\":2}}", true},
+        {"{\"name\":\"t\"}", "{\"name\":\"t\",\"inputResponses\":{\"x\":1},\"requestState\":\"s\"}", true},
+        {"{\"name\":\"t\",\"tool_call_id\":\"call_1\"}", "{\"name\":\"t\",\"tool_call_id\":\"call_2\"}", true},
+        /* identity and payload */
+        {"{\"name\":\"send\",\"arguments\":{\"to\":\"a\",\"template\":\"x\",\"body\":\"hi\"}}",
+         "{\"name\":\"send\",\"arguments\":{\"to\":\"a\",\"template\":\"x\",\"body\":\"hello\"}}", true},
+        {"{\"name\":\"send\",\"arguments\":{\"to\":\"a\",\"template\":\"x\"}}",
+         "{\"name\":\"send\",\"arguments\":{\"to\":\"b\",\"template\":\"x\"}}", false},
+        {"{\"name\":\"send\",\"arguments\":{\"body\":\"hi\"}}", "{\"name\":\"send\",\"arguments\":{\"body\":\"ho\"}}", false},
+        {"{\"name\":\"nest\",\"arguments\":{\"a\":{\"b\":1,\"c\":1}}}",
+         "{\"name\":\"nest\",\"arguments\":{\"a\":{\"b\":1,\"c\":2}}}", true},
+        /* given keys, in their order */
+        {"{\"name\":\"t\",\"idempotencyKey\":\"k\",\"_meta\":{\"dev.semel/key\":\"l\"}}",
+         "{\"name\":\"t\",\"idempotencyKey\":\"k\"}", true},
+        {"{\"name\":\"t\",\"_meta\":{\"dev.semel/key\":\"k\"},\"arguments\":{\"idempotency_key\":\"l\"}}",
+         "{\"name\":\"t\",\"_meta\":{\"dev.semel/key\":\"k\"}}", true},
+        {"{\"name\":\"t\",\"arguments\":{\"idempotency_key\":\"k\"}}", "{\"name\":\"t\",\"idempotencyKey\":\"k\"}", true},
+        {"{\"name\":\"t\",\"idempotencyKey\":\"k\"}", "{\"name\":\"t\",\"idempotencyKey\":\"l\"}", false},
+        {"{\"name\":\"t\",\"idempotencyKey\":\"k\"}", "{\"name\":\"t\"}", false},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct keyed keyed;
+        struct mcp_identity a, b;
+        struct bytes key_a, key_b, other;
+        keyed_init(&keyed);
+        CHECK(key_of(&keyed, "run-1", rows[i].a, &a, &key_a) == OK);
+        CHECK(key_of(&keyed, "run-1", rows[i].b, &b, &key_b) == OK);
+        CHECK(key_of(&keyed, "run-2", rows[i].b, &b, &other) == OK);
+        if (bytes_eq(key_a, key_b) != rows[i].same)
+            check_fail(__FILE__, __LINE__, "row %zu: %.*s and %.*s", i, BYTES_ARG(key_a), BYTES_ARG(key_b));
+        if (bytes_eq(key_b, other) != (b.given.at != NULL)) /* a derived key belongs to its run, a given one does not */
+            check_fail(__FILE__, __LINE__, "row %zu in two runs: %.*s and %.*s", i, BYTES_ARG(key_b), BYTES_ARG(other));
+        arena_release(&keyed.arena);
+    }
+}
+
+TEST(a_given_key_stands_for_its_arguments)
+{
+    struct keyed keyed;
+    struct mcp_identity identity;
+    struct bytes key;
+    keyed_init(&keyed);
+    CHECK(key_of(&keyed, "r", "{\"name\":\"t\",\"arguments\":{\"b\":1,\"a\":2,\"idempotency_key\":\"k\"}}", &identity, &key) ==
+          OK);
+    CHECK_TEXT(key, "given:t:k");
+    CHECK_TEXT(identity.input, "{\"a\":2,\"b\":1}");
+    CHECK(key_of(&keyed, "r", "{\"name\":\"t\",\"idempotencyKey\":\"\"}", &identity, &key) == INVALID);
+    CHECK(key_of(&keyed, "r", "{\"arguments\":{}}", &identity, &key) == INVALID);
+    CHECK(key_of(&keyed, "r", "{\"name\":\"t\",\"arguments\":[1]}", &identity, &key) == INVALID);
+    CHECK(key_of(&keyed, "r", "{\"name\":\"t\",\"name\":\"u\"}", &identity, &key) == INVALID);
+    arena_release(&keyed.arena);
+}
+
+TEST(an_equal_call_is_a_new_one_only_after_its_answer)
+{
+    struct mcp_repeats repeats = {0};
+    struct hash content = {.at = {[31] = 1}}, other = {.at = {[31] = 2}};
+    CHECK_INT(mcp_repeats_number(&repeats, &content, -1, 0), 1);
+    CHECK_INT(mcp_repeats_number(&repeats, &content, 10, 0), 1);
+    CHECK_INT(mcp_repeats_number(&repeats, &content, 10, 100), 1); /* under way: the same */
+    mcp_repeats_answered(&repeats, &content, 1, 100);
+    CHECK_INT(mcp_repeats_number(&repeats, &content, 10, 105), 1); /* too soon */
+    CHECK_INT(mcp_repeats_number(&repeats, &content, 10, 110), 2);
+    CHECK_INT(mcp_repeats_number(&repeats, &content, 10, 200), 2);
+    mcp_repeats_answered(&repeats, &content, 1, 300); /* a late answer to an earlier one says nothing about this one */
+    CHECK_INT(mcp_repeats_number(&repeats, &content, 10, 400), 2);
+    CHECK_INT(mcp_repeats_number(&repeats, &other, 10, 400), 1);
+    for (uint32_t i = 0; i < 100000; i++) {
+        struct hash many = {{0}};
+        memcpy(many.at, &i, sizeof i);
+        CHECK_INT(mcp_repeats_number(&repeats, &many, 0, 500), 1);
+    }
+    CHECK(repeats.cap <= 65536);
+    mcp_repeats_free(&repeats);
+}
+
+/* ---- rules ---- */
+
+TEST(what_the_operator_says_about_a_tool_wins_over_its_annotations)
+{
+    static const char list[] =
+        "{\"tools\":[{\"name\":\"read\",\"annotations\":{\"readOnlyHint\":true}},{\"name\":\"put\",\"annotations\":{"
+        "\"idempotentHint\":true,"
+        "\"readOnlyHint\":false}},{\"name\":\"odd\",\"annotations\":{\"readOnlyHint\":\"yes\"}},{\"name\":\"plain\"}]}";
+    struct keyed keyed;
+    struct why why;
+    keyed_init(&keyed);
+    mcp_hints_learn(&keyed.hints, bytes_of(list));
+    CHECK(mcp_treat(NULL, &keyed.hints, BYTES("read")).passes);
+    CHECK(mcp_treat(&keyed.rules, &keyed.hints, BYTES("read")).passes);
+    CHECK(mcp_treat(&keyed.rules, &keyed.hints, BYTES("put")).idempotent);
+    CHECK(!mcp_treat(&keyed.rules, &keyed.hints, BYTES("put")).passes);
+    CHECK(!mcp_treat(&keyed.rules, &keyed.hints, BYTES("odd")).passes);
+    CHECK(!mcp_treat(&keyed.rules, &keyed.hints, BYTES("plain")).passes);
+    CHECK(!mcp_treat(&keyed.rules, &keyed.hints, BYTES("unheard")).passes);
+    CHECK(mcp_rules_add_readers(&keyed.rules, BYTES("plain, unheard"), &keyed.arena, &why) == OK);
+    CHECK(mcp_treat(&keyed.rules, &keyed.hints, BYTES("plain")).passes);
+    CHECK(mcp_treat(&keyed.rules, &keyed.hints, BYTES("unheard")).passes);
+    keyed.rules.trust = false;
+    CHECK(!mcp_treat(&keyed.rules, &keyed.hints, BYTES("read")).passes);
+    CHECK(!mcp_treat(&keyed.rules, &keyed.hints, BYTES("put")).idempotent);
+    /* A server that changes its mind is believed anew. */
+    keyed.rules.trust = true;
+    mcp_hints_learn(&keyed.hints, BYTES("{\"tools\":[{\"name\":\"read\"}]}"));
+    CHECK(!mcp_treat(&keyed.rules, &keyed.hints, BYTES("read")).passes);
+    CHECK(mcp_rules_add_keys(&keyed.rules, BYTES("send"), &keyed.arena, &why) == INVALID);
+    CHECK(mcp_rules_add_keys(&keyed.rules, BYTES("=a"), &keyed.arena, &why) == INVALID);
+    mcp_hints_free(&keyed.hints);
+    arena_release(&keyed.arena);
+}
+
+/* ---- answers ---- */
+
+TEST(only_a_complete_result_is_kept)
+{
+    static const struct {
+        const char *answer;
+        enum mcp_outcome outcome;
+        bool held, held_on_error;
+    } rows[] = {
+        {"{\"id\":1,\"result\":{\"content\":[]}}", MCP_DONE, false, false},
+        {"{\"id\":1,\"result\":{\"content\":[],\"isError\":false,\"resultType\":\"complete\"}}", MCP_DONE, false, false},
+        {"{\"id\":1,\"result\":{\"content\":[],\"isError\":true}}", MCP_FAILED, false, true},
+        {"{\"id\":1,\"result\":{\"resultType\":\"input_required\"}}", MCP_WANTS_INPUT, false, false},
+        {"{\"id\":1,\"error\":{\"code\":-32602,\"message\":\"no\"}}", MCP_NO_EFFECT, false, false},
+        {"{\"id\":1,\"error\":{\"code\":-32601,\"message\":\"no\"}}", MCP_NO_EFFECT, false, false},
+        {"{\"id\":1,\"error\":{\"code\":-32603,\"message\":\"no\"}}", MCP_UNSURE, true, true},
+        {"{\"id\":1,\"error\":{\"code\":-32001,\"message\":\"no\"}}", MCP_UNSURE, true, true},
+        {"{\"id\":1,\"error\":null}", MCP_UNSURE, true, true},
+    };
+    struct arena arena;
+    arena_init(&arena, 16 << 20);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct mcp_message message;
+        struct bytes kept = BYTES_NONE;
+        const struct mcp_treatment plain = {.on_error = MCP_ON_ERROR_RETRY}, hold = {.on_error = MCP_ON_ERROR_HOLD};
+        mcp_message_read(bytes_of(rows[i].answer), &message);
+        enum mcp_outcome outcome = mcp_judge(&message, &arena, &kept);
+        if (outcome != rows[i].outcome || (kept.at != NULL) != (outcome == MCP_DONE) ||
+            mcp_effect_unknown(outcome, &plain) != rows[i].held || mcp_effect_unknown(outcome, &hold) != rows[i].held_on_error)
+            check_fail(__FILE__, __LINE__, "row %zu: %s", i, rows[i].answer);
+    }
+    arena_release(&arena);
+}
+
+TEST(a_replay_has_the_callers_id_and_says_that_it_is_one)
+{
+    struct arena arena;
+    struct json kept;
+    struct why why;
+    struct buf out;
+    arena_init(&arena, 1 << 20);
+    buf_init(&out, 1 << 20);
+    CHECK(json_parse(
+              BYTES("{\"content\":[{\"type\":\"text\",\"text\":\"\\u00e9\"}],\"_meta\":{\"x\":1,\"dev.semel/replayed\":false}}"),
+              NULL, &arena, &kept, &why) == OK);
+    CHECK(mcp_write_replay(&out, BYTES("\"n-2\""), &kept, "int_1"));
+    CHECK_TEXT(
+        buf_bytes(&out),
+        "{\"jsonrpc\":\"2.0\",\"id\":\"n-2\",\"result\":{\"content\":[{\"type\":\"text\",\"text\":\"\\u00e9\"}],\"_meta\":{"
+        "\"x\":1,\"dev.semel/replayed\":true,\"dev.semel/intent\":\"int_1\"}}}");
+    struct mcp_message message = {.kind = MCP_RESPONSE, .result = BYTES("\"\\ud800\"")};
+    struct bytes note = BYTES_NONE;
+    CHECK_INT(mcp_judge(&message, &arena, &note), MCP_DONE);
+    CHECK(json_parse(note, NULL, &arena, &kept, &why) == OK);
+    buf_clear(&out);
+    CHECK(!mcp_write_replay(&out, BYTES("1"), &kept, "int_1"));
+    CHECK_INT(out.len, 0);
+    buf_release(&out);
+    arena_release(&arena);
+}
+
+/* ---- streams ---- */
+
+TEST(an_event_stream_leaves_as_the_bytes_that_came_however_it_was_cut)
+{
+    static const char stream[] =
+        ": hello\n\nid: 1\ndata: {\"a\":\ndata:1}\n\nevent: message\r\ndata: x\r\n\r\ndata: y\r\rdata: open";
+    static const char *const datas[] = {"", "{\"a\":\n1}", "x", "y"};
+    for (size_t cut = 1; cut < sizeof stream; cut++) {
+        struct mcp_sse sse;
+        struct buf all;
+        size_t count = 0;
+        mcp_sse_init(&sse, 1 << 20);
+        buf_init(&all, 1 << 20);
+        for (size_t at = 0; at < sizeof stream - 1; at += cut) {
+            size_t len = sizeof stream - 1 - at < cut ? sizeof stream - 1 - at : cut;
+            struct bytes event, data;
+            CHECK(mcp_sse_feed(&sse, (struct bytes){stream + at, len}));
+            while (mcp_sse_next(&sse, &event, &data)) {
+                CHECK(count < 4);
+                CHECK_TEXT(data, datas[count]);
+                count++;
+                buf_add(&all, event);
+            }
+        }
+        CHECK_INT(count, 4);
+        CHECK_TEXT(mcp_sse_rest(&sse), "data: open");
+        buf_add(&all, mcp_sse_rest(&sse));
+        CHECK_TEXT(buf_bytes(&all), stream);
+        buf_release(&all);
+        mcp_sse_release(&sse);
+    }
+    struct mcp_sse small;
+    mcp_sse_init(&small, 8);
+    CHECK(!mcp_sse_feed(&small, BYTES("data: too long")));
+    mcp_sse_release(&small);
+}
+
+/* ---- budgets ---- */
+
+TEST(a_budget_ends_and_begins_anew_with_its_time)
+{
+    struct mcp_budget budget = {0};
+    struct hash a = {.at = {[31] = 1}}, b = {.at = {[31] = 2}};
+    CHECK(mcp_budget_take(&budget, &a, 0, 0, 0)); /* no limit */
+    for (int i = 0; i < 3; i++)
+        CHECK(mcp_budget_take(&budget, &a, 3, 100, i));
+    CHECK(!mcp_budget_take(&budget, &a, 3, 100, 99));
+    CHECK(mcp_budget_take(&budget, &b, 3, 100, 99));
+    CHECK(mcp_budget_take(&budget, &a, 3, 100, 100));
+    CHECK(mcp_budget_take(&budget, &b, 2, 0, 1000));
+    CHECK(!mcp_budget_take(&budget, &b, 2, 0, 1000000)); /* for ever */
+    mcp_budget_free(&budget);
+}

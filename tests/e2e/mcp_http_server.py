@@ -1,0 +1,78 @@
+"""A small MCP server over HTTP that counts its effects and misbehaves as its tool's arguments say. Answers as JSON or as events."""
+
+import http.server
+import json
+import threading
+import time
+
+
+class McpServer:
+    def __init__(self, events=False):
+        self.events, self.calls, self.requests, self.gate = events, [], [], threading.Event()
+        server = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def log_message(self, *_):
+                pass
+
+            def do_POST(self):
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                server.requests.append((dict(self.headers), body))
+                server.answer(self, json.loads(body))
+
+            def do_GET(self):
+                server.requests.append((dict(self.headers), b""))
+                self.send_response(200)
+                self.send_header("Content-Type", "text/event-stream")
+                self.end_headers()
+                self.wfile.write(b"data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/x\"}\n\n")
+                self.wfile.flush()
+                server.gate.wait(30)
+                self.close_connection = True
+
+        self.http = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.http.daemon_threads = True
+        self.port = self.http.server_address[1]
+        threading.Thread(target=self.http.serve_forever, daemon=True).start()
+
+    def answer(self, handler, message):
+        if "id" not in message:
+            return self.reply(handler, 202, None)
+        if message["method"] == "tools/list":
+            tools = [{"name": "look", "annotations": {"readOnlyHint": True}}, {"name": "act"}]
+            return self.reply(handler, 200, {"jsonrpc": "2.0", "id": message["id"], "result": {"tools": tools}})
+        if message["method"] != "tools/call":
+            return self.reply(handler, 200, {"jsonrpc": "2.0", "id": message["id"], "result": {}})
+        given = message["params"].get("arguments", {})
+        if given.get("status"):
+            return self.reply(handler, given["status"], {"error": "as told"})
+        self.calls.append(message["params"]["name"])
+        number = len(self.calls)
+        time.sleep(given.get("sleep", 0))
+        if given.get("gate"):
+            self.gate.wait(30)
+        if given.get("drop"):
+            handler.close_connection = True
+            handler.connection.close()
+            return None
+        result = {"content": [{"type": "text", "text": str(number)}], "isError": bool(given.get("bad"))}
+        return self.reply(handler, 200, {"jsonrpc": "2.0", "id": message["id"], "result": result})
+
+    def reply(self, handler, status, message):
+        events = self.events and status == 200
+        body = json.dumps(message).encode() if message is not None else b""
+        if events:
+            body = b"event: message\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\",\"params\":{}}\n\nid: 7\nevent: message\ndata: " + body + b"\n\n"
+        handler.send_response(status)
+        handler.send_header("Content-Type", "text/event-stream" if events else "application/json")
+        handler.send_header("Mcp-Session-Id", "from-the-server")
+        handler.send_header("Content-Length", str(len(body)))
+        handler.end_headers()
+        handler.wfile.write(body)
+
+    def stop(self):
+        self.gate.set()
+        self.http.shutdown()
+        self.http.server_close()
