@@ -50,7 +50,7 @@ class Entry:
     def terms(self) -> Terms:
         first = self.first
         value = first["input"] if "input" in first else NOT_GIVEN
-        answer = {name: first.get(name) for name in ("thread", "epoch", "event", "question")}
+        answer: Dict[str, Any] = {name: first.get(name) for name in ("thread", "epoch", "event", "question")}
         return Terms(first["workflow"], first.get("key"), value, run=first.get("run"), action=first.get("action"), **answer)
 
 
