@@ -62,6 +62,8 @@ CALLS = {
     "twilio": ("POST", ACCOUNT, form(To="+15550001111", From="+15550002222", Body="order-1")),
     "discord": ("POST", "/api/v10/channels/42/messages", {"content": "order-1"}),
     "openai": ("POST", "/v1/chat/completions", {"model": "m", "messages": [{"role": "user", "content": "Hi"}], "metadata": {"ref": "order-1"}}),
+    "anthropic": ("POST", "/v1/messages", {"model": "m", "max_tokens": 8, "messages": [{"role": "user", "content": "order-1"}]}),
+    "gemini": ("POST", "/v1beta/models/m:generateContent", {"contents": [{"role": "user", "parts": [{"text": "order-1"}]}]}),
     "generic": ("POST", "/hook", {"ref": "order-1"}),
     "generic-keys": ("POST", "/hook", {"ref": "order-1"}),
 }
@@ -177,7 +179,7 @@ def test_a_token_is_asked_for(fake):
     fake.token = "s3cret"
     refused = act(fake)
     assert refused.status == 401 or refused.json()["ok"] is False
-    header = "X_Postmark_Server_Token" if fake.name == "postmark" else "Authorization"
+    header = {"postmark": "X_Postmark_Server_Token", "gemini": "X_Goog_Api_Key"}.get(fake.name, "Authorization")
     method, path, body = CALLS[fake.name]
     assert call(fake, method, path, body, **{header: "Bearer s3cret"}).status < 300
     assert len(fake.effects()) == 1
