@@ -12,22 +12,10 @@ struct effects_state {
     int64_t count, last_id, result;
 };
 
-static void write_text(struct json_out *out, const char *name, struct bytes text)
-{
-    json_name(out, name);
-    json_text(out, text);
-}
-
 static void write_time(struct json_out *out, const char *name, int64_t time_us)
 {
     json_name(out, name);
     json_time(out, time_us == OUTBOX_NEVER ? 0 : time_us);
-}
-
-static void write_number(struct json_out *out, const char *name, int64_t n)
-{
-    json_name(out, name);
-    json_i64(out, n);
 }
 
 /* Something is to be done about it, and there is nobody to do it to. */
@@ -40,11 +28,11 @@ static void write_fields(struct json_out *out, const struct row_effect *row, con
 {
     call_write_id(out, "effect", "eff", row->intent);
     call_write_id(out, "intent", "int", row->intent);
-    write_text(out, "destination", row->destination);
+    json_text_member(out, "destination", row->destination);
     json_name(out, "stranded");
     json_bool(out, is_stranded(policy, row));
-    write_text(out, "workflow", row->workflow);
-    write_text(out, "key", row->key);
+    json_text_member(out, "workflow", row->workflow);
+    json_text_member(out, "key", row->key);
     json_name(out, "state");
     json_cstr(out, intent_state_names[row->state]);
     json_name(out, "step");
@@ -53,13 +41,13 @@ static void write_fields(struct json_out *out, const struct row_effect *row, con
     json_bool(out, row->attended != 0);
     json_name(out, "priority");
     json_cstr(out, outbox_priority_names[row->priority]);
-    write_text(out, "group", row->line);
-    write_text(out, "owner", row->owner);
-    write_number(out, "tries", row->tries);
-    write_number(out, "probes", row->probes);
-    write_number(out, "status", row->status);
-    write_text(out, "note", row->note);
-    write_text(out, "error", row->error);
+    json_text_member(out, "group", row->line);
+    json_text_member(out, "owner", row->owner);
+    json_i64_member(out, "tries", row->tries);
+    json_i64_member(out, "probes", row->probes);
+    json_i64_member(out, "status", row->status);
+    json_text_member(out, "note", row->note);
+    json_text_member(out, "error", row->error);
     write_time(out, "due_at", row->step < STEP_PERSON ? row->due : 0);
     write_time(out, "deadline_at", row->deadline);
     write_time(out, "created_at", row->created);

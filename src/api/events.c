@@ -10,24 +10,6 @@
 
 /* ---- writing one ---- */
 
-static void write_text(struct json_out *out, const char *name, struct bytes text)
-{
-    json_name(out, name);
-    json_text(out, text);
-}
-
-static void write_number(struct json_out *out, const char *name, int64_t n)
-{
-    json_name(out, name);
-    json_i64(out, n);
-}
-
-static void write_time(struct json_out *out, const char *name, int64_t time_us)
-{
-    json_name(out, name);
-    json_time(out, time_us);
-}
-
 /* Not in the middle of a character. */
 static struct bytes cut_text(struct bytes text, size_t most)
 {
@@ -49,46 +31,46 @@ static struct bytes sender_of(const struct incoming *incoming)
 static void write_came(struct json_out *out, const struct row_event *row, const struct incoming *incoming, bool brief)
 {
     call_write_id(out, "event", "evt", row->id);
-    write_text(out, "source", row->source);
-    write_text(out, "kind", incoming->kind);
-    write_text(out, "from", sender_of(incoming));
-    write_text(out, "name", incoming->name);
-    write_text(out, "subject", incoming->subject);
-    write_text(out, "text", brief ? cut_text(incoming->text, BRIEF_TEXT_MAX) : incoming->text);
-    write_time(out, "received_at", row->received);
-    write_time(out, "occurred_at", incoming->at_us);
+    json_text_member(out, "source", row->source);
+    json_text_member(out, "kind", incoming->kind);
+    json_text_member(out, "from", sender_of(incoming));
+    json_text_member(out, "name", incoming->name);
+    json_text_member(out, "subject", incoming->subject);
+    json_text_member(out, "text", brief ? cut_text(incoming->text, BRIEF_TEXT_MAX) : incoming->text);
+    json_time_member(out, "received_at", row->received);
+    json_time_member(out, "occurred_at", incoming->at_us);
 }
 
 static void write_verdict(struct json_out *out, const struct row_event *row)
 {
-    write_text(out, "verdict", bytes_of(event_verdict_names[row->verdict]));
+    json_text_member(out, "verdict", bytes_of(event_verdict_names[row->verdict]));
     json_name(out, "mode");
     json_cstr(out, policy_mode_names[row->shadow != 0 ? MODE_SHADOW : MODE_ENFORCE]);
-    write_text(out, "reason", row->reason);
-    write_text(out, "because", row->reason.at != NULL ? bytes_of(decide_sentence(row->reason)) : BYTES_NONE);
-    write_number(out, "score", row->score);
+    json_text_member(out, "reason", row->reason);
+    json_text_member(out, "because", row->reason.at != NULL ? bytes_of(decide_sentence(row->reason)) : BYTES_NONE);
+    json_i64_member(out, "score", row->score);
     call_write_id(out, "first", "evt", row->first);
     call_write_id(out, "thread", "thr", row->thread);
-    write_number(out, "epoch", row->epoch);
-    write_number(out, "copies", row->copies);
+    json_i64_member(out, "epoch", row->epoch);
+    json_i64_member(out, "copies", row->copies);
     call_write_id(out, "intent", "int", row->intent);
-    write_number(out, "policy", row->policy);
-    write_time(out, "decided_at", row->decided);
+    json_i64_member(out, "policy", row->policy);
+    json_time_member(out, "decided_at", row->decided);
 }
 
 static void write_content(struct json_out *out, const struct incoming *incoming)
 {
-    write_text(out, "delivery", incoming->delivery);
-    write_text(out, "key", incoming->key);
-    write_text(out, "conversation", incoming->thread);
+    json_text_member(out, "delivery", incoming->delivery);
+    json_text_member(out, "key", incoming->key);
+    json_text_member(out, "conversation", incoming->thread);
     json_name(out, "automatic");
     json_bool(out, incoming->automatic);
     json_name(out, "identities");
     json_open(out, '[');
     for (size_t i = 0; i < incoming->identity_count; i++) {
         json_open(out, '{');
-        write_text(out, "kind", bytes_of(identity_kind_names[incoming->identities[i].kind]));
-        write_text(out, "value", incoming->identities[i].value);
+        json_text_member(out, "kind", bytes_of(identity_kind_names[incoming->identities[i].kind]));
+        json_text_member(out, "value", incoming->identities[i].value);
         json_name(out, "sender");
         json_bool(out, incoming->identities[i].sender);
         json_close(out, '}');
@@ -210,11 +192,11 @@ static enum status take_act(void *ctx, const void *row, struct why *why)
     if (act->act < 0 || act->act >= EVENT_ACT_COUNT || act->was < 0 || act->was >= EVENT_VERDICT_COUNT)
         return why_set(why, BROKEN, "what was done about event %lld is damaged", (long long)act->event);
     json_open(out, '{');
-    write_text(out, "act", bytes_of(event_act_names[act->act]));
-    write_text(out, "was", bytes_of(event_verdict_names[act->was]));
-    write_time(out, "at", act->at);
-    write_text(out, "actor", act->actor);
-    write_text(out, "note", act->note);
+    json_text_member(out, "act", bytes_of(event_act_names[act->act]));
+    json_text_member(out, "was", bytes_of(event_verdict_names[act->was]));
+    json_time_member(out, "at", act->at);
+    json_text_member(out, "actor", act->actor);
+    json_text_member(out, "note", act->note);
     call_write_id(out, "intent", "int", act->intent);
     json_close(out, '}');
     return OK;
@@ -230,13 +212,13 @@ static enum status take_forward(void *ctx, const void *at, struct why *why)
     json_open(out, '{');
     call_write_id(out, "effect", "eff", row->intent);
     call_write_id(out, "intent", "int", row->intent);
-    write_text(out, "destination", row->destination);
-    write_text(out, "state", bytes_of(intent_state_names[row->state]));
-    write_text(out, "step", bytes_of(outbox_step_names[row->step]));
-    write_number(out, "tries", row->tries);
-    write_number(out, "status", row->status);
-    write_text(out, "note", row->note);
-    write_time(out, "settled_at", row->settled);
+    json_text_member(out, "destination", row->destination);
+    json_text_member(out, "state", bytes_of(intent_state_names[row->state]));
+    json_text_member(out, "step", bytes_of(outbox_step_names[row->step]));
+    json_i64_member(out, "tries", row->tries);
+    json_i64_member(out, "status", row->status);
+    json_text_member(out, "note", row->note);
+    json_time_member(out, "settled_at", row->settled);
     json_close(out, '}');
     state->count++;
     return OK;
@@ -249,8 +231,8 @@ static enum status write_raw(struct events_state *state, const struct row_delive
     arena_clear(&state->scratch);
     TRY(request_read(delivery->record, &state->scratch, &request, why));
     json_open(out, '{');
-    write_text(out, "method", request.method);
-    write_text(out, "url", request.path);
+    json_text_member(out, "method", request.method);
+    json_text_member(out, "url", request.path);
     json_name(out, "headers");
     json_open(out, '[');
     for (size_t i = 0; i < request.header_count; i++) {
@@ -261,9 +243,9 @@ static enum status write_raw(struct events_state *state, const struct row_delive
     }
     json_close(out, ']');
     if (bytes_is_utf8(request.body))
-        write_text(out, "body", request.body.at != NULL ? request.body : BYTES(""));
+        json_text_member(out, "body", request.body.at != NULL ? request.body : BYTES(""));
     else
-        write_text(out, "body_base64", base64_encode(request.body, &state->scratch));
+        json_text_member(out, "body_base64", base64_encode(request.body, &state->scratch));
     json_close(out, '}');
     state->count++;
     return OK;
@@ -450,7 +432,7 @@ static enum status read_list(struct store *store, struct engine_read *read, stru
     json_name(out, "page");
     json_open(out, '{');
     call_write_id(out, "next", "evt", more ? state->last_id : 0);
-    write_number(out, "limit", state->limit);
+    json_i64_member(out, "limit", state->limit);
     json_close(out, '}');
     json_close(out, '}');
     return status;

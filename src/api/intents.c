@@ -19,12 +19,6 @@ static void write_time_unless_zero(struct json_out *out, const char *name, int64
     json_time(out, time_us);
 }
 
-static void write_text(struct json_out *out, const char *name, struct bytes text)
-{
-    json_name(out, name);
-    json_text(out, text);
-}
-
 static void write_rules(struct json_out *out, const struct row_intent *row)
 {
     json_name(out, "mode");
@@ -59,8 +53,8 @@ static enum status write_intent(void *ctx, const void *at, struct why *why)
         return OK; /* one more than asked for: there is a next page */
     json_open(out, '{');
     call_write_id(out, "intent", "int", row->id);
-    write_text(out, "workflow", row->workflow);
-    write_text(out, "key", row->key);
+    json_text_member(out, "workflow", row->workflow);
+    json_text_member(out, "key", row->key);
     json_name(out, "state");
     json_cstr(out, intent_state_names[row->state]);
     json_name(out, "fence");
@@ -68,11 +62,11 @@ static enum status write_intent(void *ctx, const void *at, struct why *why)
     json_name(out, "attempts");
     json_i64(out, row->attempts);
     write_rules(out, row);
-    write_text(out, "run", row->run);
-    write_text(out, "thread", row->thread);
-    write_text(out, "action", row->action);
+    json_text_member(out, "run", row->run);
+    json_text_member(out, "thread", row->thread);
+    json_text_member(out, "action", row->action);
     write_times(state, out, row);
-    write_text(out, "error", row->error);
+    json_text_member(out, "error", row->error);
     json_name(out, "downstream_key");
     json_cstr(out, key);
     if (!state->with_result)

@@ -10,18 +10,6 @@
 #define COUNTED_US WHEN_DAY
 #define FIGURES_MAX 2000
 
-static void write_text(struct json_out *out, const char *name, struct bytes text)
-{
-    json_name(out, name);
-    json_text(out, text);
-}
-
-static void write_time(struct json_out *out, const char *name, int64_t time_us)
-{
-    json_name(out, name);
-    json_time(out, time_us);
-}
-
 static void write_ms(struct json_out *out, const char *name, int64_t us)
 {
     json_name(out, name);
@@ -109,16 +97,16 @@ static void write_rules(struct json_out *out, const struct source *source)
 {
     char path[SETTING_NAME_MAX + 8];
     int len = snprintf(path, sizeof path, "/in/%.*s", BYTES_ARG(source->name));
-    write_text(out, "source", source->name);
-    write_text(out, "preset", source->preset);
-    write_text(out, "title", source->title);
-    write_text(out, "path", (struct bytes){path, (size_t)len});
+    json_text_member(out, "source", source->name);
+    json_text_member(out, "preset", source->preset);
+    json_text_member(out, "title", source->title);
+    json_text_member(out, "path", (struct bytes){path, (size_t)len});
     write_verify(out, source);
     write_ms(out, "window_ms", source->window_us);
     write_ms(out, "across_ms", source->across_us);
     write_ms(out, "retry_ms", source->retry_us);
     write_ms(out, "keep_ms", source->keep_us);
-    write_text(out, "forward", source->forward.len > 0 ? source->forward : BYTES_NONE);
+    json_text_member(out, "forward", source->forward.len > 0 ? source->forward : BYTES_NONE);
     json_name(out, "mode");
     json_cstr(out, policy_mode_names[source->shadow ? MODE_SHADOW : MODE_ENFORCE]);
 }
@@ -141,20 +129,20 @@ static void write_counts(struct json_out *out, const struct sources_state *state
 static void write_quiet(struct json_out *out, const struct row_source *quiet, int64_t now_us)
 {
     bool muted = quiet != NULL && quiet->muted_until > now_us, limited = quiet != NULL && quiet->limited_until > now_us;
-    write_time(out, "muted_until", muted ? quiet->muted_until : 0);
+    json_time_member(out, "muted_until", muted ? quiet->muted_until : 0);
     json_name(out, "limit");
     if (limited) {
         json_open(out, '{');
         json_name(out, "most");
         json_i64(out, quiet->most);
         write_ms(out, "every_ms", quiet->every_us);
-        write_time(out, "until", quiet->limited_until);
+        json_time_member(out, "until", quiet->limited_until);
         json_close(out, '}');
     } else {
         json_null(out);
     }
-    write_text(out, "quieted_by", muted || limited ? quiet->actor : BYTES_NONE);
-    write_text(out, "note", muted || limited ? quiet->note : BYTES_NONE);
+    json_text_member(out, "quieted_by", muted || limited ? quiet->actor : BYTES_NONE);
+    json_text_member(out, "note", muted || limited ? quiet->note : BYTES_NONE);
 }
 
 static void write_warnings(struct json_out *out, const struct source *source)
@@ -175,7 +163,7 @@ static void write_source(struct json_out *out, const struct sources_state *state
             quiet = &state->quiet[k];
     json_open(out, '{');
     write_rules(out, source);
-    write_time(out, "last_event_at", state->latest[i] != 0 ? id_time_us(state->latest[i]) : 0);
+    json_time_member(out, "last_event_at", state->latest[i] != 0 ? id_time_us(state->latest[i]) : 0);
     call_write_id(out, "last_event", "evt", state->latest[i]);
     write_counts(out, state, source->name);
     write_quiet(out, quiet, state->now_us);
@@ -285,8 +273,8 @@ static struct bytes make_detail(const struct quiet_state *state, struct arena *a
     buf_init(&buf, 16 << 10);
     struct json_out out = json_out_to(&buf);
     json_open(&out, '{');
-    write_text(&out, "source", state->source);
-    write_text(&out, "note", state->note);
+    json_text_member(&out, "source", state->source);
+    json_text_member(&out, "note", state->note);
     json_name(&out, "muted_until");
     json_i64(&out, state->row.muted_until);
     json_name(&out, "limited_until");
@@ -329,7 +317,7 @@ static void finish_quiet(struct call *call)
         return;
     }
     json_open(&out, '{');
-    write_text(&out, "source", state->source);
+    json_text_member(&out, "source", state->source);
     write_quiet(&out, &state->row, state->row.changed);
     json_close(&out, '}');
     call_reply(call, 200);

@@ -62,26 +62,14 @@ struct threads_state {
     struct json_out out;
 };
 
-static void write_text(struct json_out *out, const char *name, struct bytes text)
-{
-    json_name(out, name);
-    json_text(out, text);
-}
-
-static void write_time(struct json_out *out, const char *name, int64_t time_us)
-{
-    json_name(out, name);
-    json_time(out, time_us);
-}
-
 static void write_thread(struct json_out *out, const struct row_thread *thread)
 {
     call_write_id(out, "thread", "thr", thread->id);
     json_name(out, "epoch");
     json_i64(out, thread->epoch);
     call_write_id(out, "question", "evt", thread->question);
-    write_time(out, "created_at", thread->created);
-    write_time(out, "updated_at", thread->updated);
+    json_time_member(out, "created_at", thread->created);
+    json_time_member(out, "updated_at", thread->updated);
 }
 
 static enum status take_one(void *ctx, const void *row, struct why *why)
@@ -101,11 +89,11 @@ static enum status write_event(void *ctx, const void *row, struct why *why)
     (void)why;
     json_open(out, '{');
     call_write_id(out, "event", "evt", event->id);
-    write_text(out, "source", event->source);
-    write_time(out, "received_at", event->received);
+    json_text_member(out, "source", event->source);
+    json_time_member(out, "received_at", event->received);
     json_name(out, "verdict");
     json_cstr(out, event_verdict_names[event->verdict]);
-    write_text(out, "reason", event->reason);
+    json_text_member(out, "reason", event->reason);
     json_name(out, "epoch");
     json_i64(out, event->epoch);
     call_write_id(out, "first", "evt", event->first);
@@ -133,15 +121,15 @@ static enum status write_answer(void *ctx, const void *row, struct why *why)
     struct json_out *out = &state->out;
     (void)why;
     json_open(out, '{');
-    write_text(out, "action", answer->action);
+    json_text_member(out, "action", answer->action);
     write_epoch(out, answer, state->name);
     call_write_id(out, "intent", "int", answer->id);
     json_name(out, "state");
     json_cstr(out, intent_state_names[answer->state]);
-    write_text(out, "workflow", answer->workflow);
-    write_text(out, "key", answer->key);
-    write_time(out, "created_at", answer->created);
-    write_time(out, "settled_at", answer->settled);
+    json_text_member(out, "workflow", answer->workflow);
+    json_text_member(out, "key", answer->key);
+    json_time_member(out, "created_at", answer->created);
+    json_time_member(out, "settled_at", answer->settled);
     json_close(out, '}');
     return OK;
 }

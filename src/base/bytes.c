@@ -128,6 +128,15 @@ bool bytes_is_utf8(struct bytes a)
     return true;
 }
 
+int bytes_hex_digit(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    if (c >= 'a' && c <= 'f')
+        return c - 'a' + 10;
+    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
 void bytes_to_hex(struct bytes a, char *ret_hex)
 {
     static const char digits[] = "0123456789abcdef";

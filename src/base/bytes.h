@@ -76,6 +76,9 @@ size_t bytes_utf8_char(struct bytes a, uint32_t *ret_code);
 /* True when `a` is well-formed UTF-8 (no surrogates, no overlong forms, at most U+10FFFF). */
 bool bytes_is_utf8(struct bytes a);
 
+/* 0 to 15, or -1 when `c` is no hex digit. */
+int bytes_hex_digit(char c);
+
 void bytes_to_hex(struct bytes a, char *ret_hex); /* writes 2 * len characters, no NUL */
 
 #endif

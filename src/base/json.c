@@ -103,15 +103,6 @@ static enum status skip_text(struct reader *r)
     }
 }
 
-static int hex_value(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
 /* Reads "\uXXXX" at `r->at`. */
 static bool read_unit(struct reader *r, uint32_t *ret_unit)
 {
@@ -119,7 +110,7 @@ static bool read_unit(struct reader *r, uint32_t *ret_unit)
     if (r->end - r->at < 6 || r->at[0] != '\\' || r->at[1] != 'u')
         return false;
     for (int i = 2; i < 6; i++) {
-        int value = hex_value(r->at[i]);
+        int value = bytes_hex_digit(r->at[i]);
         if (value < 0)
             return false;
         unit = unit << 4 | (uint32_t)value;
@@ -603,4 +594,17 @@ const struct json *json_find(const struct json *json, struct bytes path)
 bool json_to_i64(const struct json *json, int64_t *ret_n)
 {
     return json != NULL && json->type == JSON_NUMBER && bytes_to_i64(json->text, ret_n);
+}
+
+struct bytes json_get_text(const struct json *json, const char *name)
+{
+    const struct json *value = json_get(json, bytes_of(name));
+    return value != NULL && value->type == JSON_STRING ? value->text : BYTES("");
+}
+
+int64_t json_get_i64(const struct json *json, const char *name)
+{
+    const struct json *value = json_get(json, bytes_of(name));
+    int64_t n = 0;
+    return value != NULL && json_to_i64(value, &n) ? n : 0;
 }

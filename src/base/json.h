@@ -57,6 +57,10 @@ const struct json *json_get(const struct json *json, struct bytes name);
 /* By a dotted path such as `form_response.token` or `entry.0.id`; NULL when any step is missing. */
 const struct json *json_find(const struct json *json, struct bytes path);
 
+/* The member's text, empty when it is no string; its integer, 0 when it is none. */
+struct bytes json_get_text(const struct json *json, const char *name);
+int64_t json_get_i64(const struct json *json, const char *name);
+
 /* True when the number is an integer that fits (1, -0, 10; not 1.5, not 1e2). */
 bool json_to_i64(const struct json *json, int64_t *ret_n);
 
@@ -117,5 +121,10 @@ void json_bool(struct json_out *out, bool b);
 void json_null(struct json_out *out);
 void json_raw(struct json_out *out, struct bytes raw); /* a complete JSON value, verbatim */
 void json_time(struct json_out *out, int64_t time_us); /* RFC 3339 UTC with microseconds trimmed to ms; 0 writes null */
+
+/* A member with its name. */
+void json_text_member(struct json_out *out, const char *name, struct bytes text);
+void json_i64_member(struct json_out *out, const char *name, int64_t n);
+void json_time_member(struct json_out *out, const char *name, int64_t time_us);
 
 #endif

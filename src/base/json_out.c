@@ -134,3 +134,21 @@ void json_time(struct json_out *out, int64_t time_us)
     size_t len = when_format(time_us, text);
     json_text(out, (struct bytes){text, len});
 }
+
+void json_text_member(struct json_out *out, const char *name, struct bytes text)
+{
+    json_name(out, name);
+    json_text(out, text);
+}
+
+void json_i64_member(struct json_out *out, const char *name, int64_t n)
+{
+    json_name(out, name);
+    json_i64(out, n);
+}
+
+void json_time_member(struct json_out *out, const char *name, int64_t time_us)
+{
+    json_name(out, name);
+    json_time(out, time_us);
+}

@@ -1,24 +1,13 @@
 #include "base/percent.h"
 
-static int hex_value(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    if (c >= 'A' && c <= 'F')
-        return c - 'A' + 10;
-    return -1;
-}
-
 bool percent_decode(struct bytes in, bool plus, char *ret, size_t *ret_len)
 {
     size_t len = 0;
     for (size_t i = 0; i < in.len; i++) {
         char c = in.at[i];
         if (c == '%') {
-            int high = in.len - i > 2 ? hex_value(in.at[i + 1]) : -1;
-            int low = in.len - i > 2 ? hex_value(in.at[i + 2]) : -1;
+            int high = in.len - i > 2 ? bytes_hex_digit(in.at[i + 1]) : -1;
+            int low = in.len - i > 2 ? bytes_hex_digit(in.at[i + 2]) : -1;
             if (high < 0 || low < 0)
                 return false;
             c = (char)(high << 4 | low);

@@ -66,19 +66,6 @@ static const struct {
 };
 /* clang-format on */
 
-static struct bytes text_of(const struct json *object, const char *name)
-{
-    const struct json *value = json_get(object, bytes_of(name));
-    return value != NULL && value->type == JSON_STRING ? value->text : BYTES("");
-}
-
-static int64_t number_of(const struct json *object, const char *name)
-{
-    const struct json *value = json_get(object, bytes_of(name));
-    int64_t number = 0;
-    return value != NULL && json_to_i64(value, &number) ? number : 0;
-}
-
 static bool tell_move(struct bytes kind, struct bytes reason, struct buf *out)
 {
     for (size_t i = 0; i < sizeof moves / sizeof *moves; i++)
@@ -123,8 +110,9 @@ static void tell_plainly(struct bytes kind, struct bytes reason, struct buf *out
 
 void story_tell(const struct json *decision, struct buf *out)
 {
-    struct bytes kind = text_of(decision, "kind"), reason = text_of(decision, "reason"), actor = text_of(decision, "actor");
-    int64_t fence = number_of(decision, "fence"), count = number_of(decision, "count");
+    struct bytes kind = json_get_text(decision, "kind"), reason = json_get_text(decision, "reason"),
+                 actor = json_get_text(decision, "actor");
+    int64_t fence = json_get_i64(decision, "fence"), count = json_get_i64(decision, "count");
     if (!tell_move(kind, reason, out) && !tell_duplicate(kind, reason, count > 0 ? count : 1, out))
         tell_plainly(kind, reason, out);
     const struct json *error = json_find(decision, BYTES("changes.error"));
@@ -147,10 +135,11 @@ enum ambiguity { REPEAT_RECOGNISED, REPEAT_ACCEPTED, REPEAT_NEVER };
 /* What follows from a lease that ran out after sending, as far as the intent's own rules say. */
 static enum ambiguity ambiguity_of(const struct json *intent)
 {
-    struct bytes capability = text_of(intent, "capability");
+    struct bytes capability = json_get_text(intent, "capability");
     if (bytes_is(capability, "idempotent"))
         return REPEAT_RECOGNISED;
-    return bytes_is(capability, "none") && bytes_is(text_of(intent, "on_unknown"), "retry") ? REPEAT_ACCEPTED : REPEAT_NEVER;
+    return bytes_is(capability, "none") && bytes_is(json_get_text(intent, "on_unknown"), "retry") ? REPEAT_ACCEPTED
+                                                                                                  : REPEAT_NEVER;
 }
 
 static void next_lapsed_sent(const struct json *intent, struct buf *out)
@@ -170,7 +159,7 @@ static void next_held(const struct json *intent, const char *until, bool lapsed,
     if (!lapsed)
         buf_printf(out, "Someone holds it until %s. The next claim is told that it is in progress, and by when to ask again.",
                    until);
-    else if (bytes_is(text_of(intent, "state"), "claimed"))
+    else if (bytes_is(json_get_text(intent, "state"), "claimed"))
         buf_add_cstr(out, "The lease has run out before anything was sent, so the next claim goes ahead.");
     else
         next_lapsed_sent(intent, out);
@@ -178,9 +167,9 @@ static void next_held(const struct json *intent, const char *until, bool lapsed,
 
 static void next_unknown(const struct json *intent, struct buf *out)
 {
-    struct bytes id = text_of(intent, "intent");
-    long long fence = (long long)number_of(intent, "fence");
-    if (bytes_is(text_of(intent, "on_unknown"), "skip")) {
+    struct bytes id = json_get_text(intent, "intent");
+    long long fence = (long long)json_get_i64(intent, "fence");
+    if (bytes_is(json_get_text(intent, "on_unknown"), "skip")) {
         buf_add_cstr(
             out,
             "Nobody can tell whether it happened, and the policy does not repeat it. The next claim is told that the outcome is "
@@ -197,10 +186,10 @@ static void next_unknown(const struct json *intent, struct buf *out)
 
 static void next_enforced(const struct json *intent, const char *until, bool lapsed, struct buf *out)
 {
-    struct bytes state = text_of(intent, "state");
+    struct bytes state = json_get_text(intent, "state");
     if (bytes_is(state, "pending"))
         buf_printf(out, "Nobody holds it. The next claim goes ahead with fence %lld, if attempts are left.",
-                   (long long)number_of(intent, "fence") + 1);
+                   (long long)json_get_i64(intent, "fence") + 1);
     else if (bytes_is(state, "claimed") || bytes_is(state, "sent"))
         next_held(intent, until, lapsed, out);
     else if (bytes_is(state, "confirmed"))
@@ -215,7 +204,7 @@ static void next_enforced(const struct json *intent, const char *until, bool lap
 
 void story_next(const struct json *intent, const char *until, bool lapsed, struct buf *out)
 {
-    if (bytes_is(text_of(intent, "mode"), "shadow"))
+    if (bytes_is(json_get_text(intent, "mode"), "shadow"))
         buf_add_cstr(out, "Shadow mode lets the next claim go ahead in any case. Enforced, it would be: ");
     next_enforced(intent, until, lapsed, out);
 }

@@ -5,19 +5,6 @@
 
 enum { QUOTED_MAX = 160 };
 
-static struct bytes text_of(const struct json *object, const char *name)
-{
-    const struct json *value = json_get(object, bytes_of(name));
-    return value != NULL && value->type == JSON_STRING ? value->text : BYTES("");
-}
-
-static int64_t number_of(const struct json *object, const char *name)
-{
-    const struct json *value = json_get(object, bytes_of(name));
-    int64_t number = 0;
-    return value != NULL && json_to_i64(value, &number) ? number : 0;
-}
-
 /* The whole date: a story may span days. */
 static void begin_line(const struct json *object, const char *name, struct buf *out)
 {
@@ -39,18 +26,18 @@ static void quote(struct bytes text, struct buf *out)
 
 static void tell_arrival(const struct json *event, struct buf *out)
 {
-    struct bytes from = text_of(event, "from");
-    print_clean(out, text_of(event, "event"));
+    struct bytes from = json_get_text(event, "from");
+    print_clean(out, json_get_text(event, "event"));
     buf_add_cstr(out, "  ");
-    print_clean(out, text_of(event, "source"));
+    print_clean(out, json_get_text(event, "source"));
     buf_add_cstr(out, "  ");
     print_clean(out, from);
     buf_add_char(out, '\n');
     begin_line(event, "received_at", out);
     buf_add_cstr(out, "it came in");
-    if (text_of(event, "text").len > 0) {
+    if (json_get_text(event, "text").len > 0) {
         buf_add_cstr(out, ": ");
-        quote(text_of(event, "text"), out);
+        quote(json_get_text(event, "text"), out);
     }
     buf_add_char(out, '\n');
 }
@@ -60,7 +47,7 @@ static void tell_difference(const struct json *event, struct buf *out)
     const struct json *explanation = json_get(event, BYTES("explanation"));
     if (explanation == NULL || explanation->type != JSON_OBJECT)
         return;
-    struct bytes here = text_of(explanation, "only_here"), there = text_of(explanation, "only_there");
+    struct bytes here = json_get_text(explanation, "only_here"), there = json_get_text(explanation, "only_there");
     if (here.len == 0 && there.len == 0) {
         buf_add_cstr(out, "    The words are the same.\n");
         return;
@@ -75,17 +62,17 @@ static void tell_difference(const struct json *event, struct buf *out)
 static void tell_first(const struct json *event, struct buf *out)
 {
     const struct json *first = json_get(event, BYTES("first_event"));
-    if (text_of(event, "first").len == 0)
+    if (json_get_text(event, "first").len == 0)
         return;
     buf_add_cstr(out, "    The earlier one is ");
-    print_clean(out, text_of(event, "first"));
+    print_clean(out, json_get_text(event, "first"));
     if (first != NULL && first->type == JSON_OBJECT) {
         char ago[32];
         when_format_rough(print_time_of(event, "received_at") - print_time_of(first, "received_at"), ago);
         buf_printf(out, ", which came %s before by ", ago);
-        print_clean(out, text_of(first, "source"));
+        print_clean(out, json_get_text(first, "source"));
         buf_add_cstr(out, ": ");
-        quote(text_of(first, "text"), out);
+        quote(json_get_text(first, "text"), out);
     }
     buf_add_cstr(out, ".\n");
     tell_difference(event, out);
@@ -95,8 +82,9 @@ static void tell_first(const struct json *event, struct buf *out)
 static struct bytes decided_as(const struct json *event)
 {
     const struct json *acts = json_get(event, BYTES("acts"));
-    struct bytes was = acts != NULL && acts->type == JSON_ARRAY && acts->count > 0 ? text_of(&acts->items[0], "was") : BYTES("");
-    return was.len > 0 ? was : text_of(event, "verdict");
+    struct bytes was =
+        acts != NULL && acts->type == JSON_ARRAY && acts->count > 0 ? json_get_text(&acts->items[0], "was") : BYTES("");
+    return was.len > 0 ? was : json_get_text(event, "verdict");
 }
 
 static void tell_decision(const struct json *event, struct buf *out)
@@ -106,11 +94,11 @@ static void tell_decision(const struct json *event, struct buf *out)
     begin_line(event, "decided_at", out);
     print_clean(out, decided_as(event));
     buf_add_cstr(out, ": ");
-    struct bytes because = text_of(event, "because");
-    print_clean(out, because.len > 0 ? because : text_of(event, "reason"));
-    if (text_of(event, "first").len > 0)
-        buf_printf(out, " (%lld of 1000 sure)", (long long)number_of(event, "score"));
-    if (bytes_is(text_of(event, "mode"), "shadow"))
+    struct bytes because = json_get_text(event, "because");
+    print_clean(out, because.len > 0 ? because : json_get_text(event, "reason"));
+    if (json_get_text(event, "first").len > 0)
+        buf_printf(out, " (%lld of 1000 sure)", (long long)json_get_i64(event, "score"));
+    if (bytes_is(json_get_text(event, "mode"), "shadow"))
         buf_add_cstr(out, " In shadow mode it went on all the same.");
     buf_add_char(out, '\n');
     tell_first(event, out);
@@ -125,13 +113,13 @@ static void tell_acts(const struct json *event, struct buf *out)
         const struct json *act = &acts->items[i];
         begin_line(act, "at", out);
         for (size_t k = 0; k < sizeof words / sizeof *words; k++)
-            if (bytes_is(text_of(act, "act"), words[k][0]))
+            if (bytes_is(json_get_text(act, "act"), words[k][0]))
                 buf_add_cstr(out, words[k][1]);
         buf_add_cstr(out, " by ");
-        print_clean(out, text_of(act, "actor"));
-        if (text_of(act, "note").len > 0) {
+        print_clean(out, json_get_text(act, "actor"));
+        if (json_get_text(act, "note").len > 0) {
             buf_add_cstr(out, ": ");
-            print_clean(out, text_of(act, "note"));
+            print_clean(out, json_get_text(act, "note"));
         }
         buf_add_char(out, '\n');
     }
@@ -143,17 +131,17 @@ static void tell_forward(const struct json *event, struct buf *out)
     if (forward == NULL || forward->type != JSON_OBJECT)
         return;
     buf_add_cstr(out, "It was handed to ");
-    print_clean(out, text_of(forward, "destination"));
+    print_clean(out, json_get_text(forward, "destination"));
     buf_add_cstr(out, " as ");
-    print_clean(out, text_of(forward, "effect"));
+    print_clean(out, json_get_text(forward, "effect"));
     buf_add_cstr(out, ", which is ");
-    print_clean(out, text_of(forward, "state"));
+    print_clean(out, json_get_text(forward, "state"));
     buf_add_cstr(out, ".\n");
 }
 
 static void tell_next(const struct json *event, struct buf *out)
 {
-    struct bytes verdict = text_of(event, "verdict");
+    struct bytes verdict = json_get_text(event, "verdict");
     bool went_on = bytes_is(verdict, "accepted") || bytes_is(verdict, "released");
     if (bytes_is(verdict, "waiting")) {
         buf_add_cstr(out, "It is not decided yet.\n");
@@ -163,10 +151,10 @@ static void tell_next(const struct json *event, struct buf *out)
         return;
     buf_add_cstr(out, bytes_is(verdict, "held") ? "A person has to decide. To let it through: semel inbox release "
                                                 : "It did not go on. To let it through after all: semel inbox release ");
-    print_clean(out, text_of(event, "event"));
+    print_clean(out, json_get_text(event, "event"));
     if (bytes_is(verdict, "held")) {
         buf_add_cstr(out, "; if it is a copy: semel inbox suppress ");
-        print_clean(out, text_of(event, "event"));
+        print_clean(out, json_get_text(event, "event"));
     }
     buf_add_char(out, '\n');
 }
@@ -176,7 +164,7 @@ void story_event(const struct json *event, struct buf *out)
     tell_arrival(event, out);
     tell_decision(event, out);
     tell_acts(event, out);
-    int64_t copies = number_of(event, "copies");
+    int64_t copies = json_get_i64(event, "copies");
     if (copies > 0)
         buf_printf(out, "It came again %lld time%s, and %s not passed on.\n", (long long)copies, copies == 1 ? "" : "s",
                    copies == 1 ? "that was" : "those were");

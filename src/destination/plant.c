@@ -123,14 +123,6 @@ bool plant_any(const struct json *json, struct bytes path, const struct bytes *v
     return false;
 }
 
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    c = (char)(c | 0x20);
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* '+' is a space and %XX a byte; what is neither stays as it is. */
 static struct bytes form_decode(struct bytes text, struct arena *arena)
 {
@@ -140,8 +132,8 @@ static struct bytes form_decode(struct bytes text, struct arena *arena)
         return BYTES_NONE;
     for (size_t i = 0; i < text.len; i++) {
         char c = text.at[i] == '+' ? ' ' : text.at[i];
-        if (c == '%' && i + 2 < text.len && hex_digit(text.at[i + 1]) >= 0 && hex_digit(text.at[i + 2]) >= 0) {
-            c = (char)(hex_digit(text.at[i + 1]) << 4 | hex_digit(text.at[i + 2]));
+        if (c == '%' && i + 2 < text.len && bytes_hex_digit(text.at[i + 1]) >= 0 && bytes_hex_digit(text.at[i + 2]) >= 0) {
+            c = (char)(bytes_hex_digit(text.at[i + 1]) << 4 | bytes_hex_digit(text.at[i + 2]));
             i += 2;
         }
         out[len++] = c;

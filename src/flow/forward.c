@@ -45,12 +45,6 @@ static void add_headers(struct effect_request *request, const struct forwarding 
         add_header(request, "Semel-Epoch", arena_printf(arena, "%lld", (long long)event->epoch));
 }
 
-static void write_member(struct json_out *out, const char *name, struct bytes text)
-{
-    json_name(out, name);
-    json_text(out, text);
-}
-
 /* `as: event`: what was understood, in one form for every source. */
 static struct bytes event_body(const struct forwarding *forwarding, struct arena *arena)
 {
@@ -59,10 +53,10 @@ static struct bytes event_body(const struct forwarding *forwarding, struct arena
     buf_init(&buf, 8 << 20);
     struct json_out out = json_out_to(&buf);
     json_open(&out, '{');
-    write_member(&out, "event", id_text("evt", event->id, arena));
-    write_member(&out, "source", event->source);
-    write_member(&out, "verdict", verdict_word(forwarding));
-    write_member(&out, "thread", event->thread != 0 ? id_text("thr", event->thread, arena) : BYTES_NONE);
+    json_text_member(&out, "event", id_text("evt", event->id, arena));
+    json_text_member(&out, "source", event->source);
+    json_text_member(&out, "verdict", verdict_word(forwarding));
+    json_text_member(&out, "thread", event->thread != 0 ? id_text("thr", event->thread, arena) : BYTES_NONE);
     json_name(&out, "epoch");
     json_i64(&out, event->epoch);
     json_name(&out, "received_at");

@@ -158,12 +158,6 @@ static enum status forward(struct doing *doing)
 
 /* ---- writing ---- */
 
-static void write_member(struct json_out *out, const char *name, struct bytes text)
-{
-    json_name(out, name);
-    json_text(out, text);
-}
-
 static struct bytes make_detail(struct doing *doing)
 {
     const struct person_order *order = doing->order;
@@ -172,16 +166,16 @@ static struct bytes make_detail(struct doing *doing)
     buf_init(&buf, 16 << 10);
     struct json_out out = json_out_to(&buf);
     json_open(&out, '{');
-    write_member(&out, "event", id_text("evt", row->id, doing->arena));
-    write_member(&out, "source", row->source);
-    write_member(&out, "was", bytes_of(event_verdict_names[doing->was]));
-    write_member(&out, "note", order->note);
+    json_text_member(&out, "event", id_text("evt", row->id, doing->arena));
+    json_text_member(&out, "source", row->source);
+    json_text_member(&out, "was", bytes_of(event_verdict_names[doing->was]));
+    json_text_member(&out, "note", order->note);
     if (order->number > 0) {
         json_name(&out, "replay");
         json_i64(&out, order->number);
     }
     if (order->intent != 0)
-        write_member(&out, "forwarded_by", id_text("int", order->intent, doing->arena));
+        json_text_member(&out, "forwarded_by", id_text("int", order->intent, doing->arena));
     json_close(&out, '}');
     struct bytes detail = buf.failed ? BYTES_NONE : arena_dup(doing->arena, buf_bytes(&buf));
     buf_release(&buf);

@@ -2,12 +2,6 @@
 
 #define MARK_KEPT_US (90 * WHEN_DAY) /* ids are remembered at least so long */
 
-static void write_member(struct json_out *out, const char *name, struct bytes text)
-{
-    json_name(out, name);
-    json_text(out, text);
-}
-
 static struct bytes explain(struct pass *pass, const struct item *item)
 {
     const struct candidate *candidate = item->verdict.candidate;
@@ -22,8 +16,8 @@ static struct bytes explain(struct pass *pass, const struct item *item)
     json_i64(&out, likeness.same);
     json_name(&out, "contained");
     json_i64(&out, likeness.contained);
-    write_member(&out, "only_here", message_only_in(&item->known.text, candidate->text, 40, pass->arena));
-    write_member(&out, "only_there", message_only_in(candidate->text, &item->known.text, 40, pass->arena));
+    json_text_member(&out, "only_here", message_only_in(&item->known.text, candidate->text, 40, pass->arena));
+    json_text_member(&out, "only_there", message_only_in(candidate->text, &item->known.text, 40, pass->arena));
     json_close(&out, '}');
     struct bytes explanation = buf.failed ? BYTES_NONE : arena_dup(pass->arena, buf_bytes(&buf));
     buf_release(&buf);
@@ -59,14 +53,14 @@ static void write_decision(struct pass *pass, const struct item *item)
     buf_init(&buf, 16 << 10);
     struct json_out out = json_out_to(&buf);
     json_open(&out, '{');
-    write_member(&out, "event", id_text("evt", row->id, pass->arena));
-    write_member(&out, "source", row->source);
+    json_text_member(&out, "event", id_text("evt", row->id, pass->arena));
+    json_text_member(&out, "source", row->source);
     json_name(&out, "score");
     json_i64(&out, row->score);
     if (row->first != 0)
-        write_member(&out, "first", id_text("evt", row->first, pass->arena));
+        json_text_member(&out, "first", id_text("evt", row->first, pass->arena));
     if (row->thread != 0)
-        write_member(&out, "thread", id_text("thr", row->thread, pass->arena));
+        json_text_member(&out, "thread", id_text("thr", row->thread, pass->arena));
     json_name(&out, "epoch");
     json_i64(&out, row->epoch);
     json_name(&out, "shadow");

@@ -18,17 +18,6 @@ enum {
     DONE,
 };
 
-static int hex_value(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    if (c >= 'A' && c <= 'F')
-        return c - 'A' + 10;
-    return -1;
-}
-
 static enum status bad(struct why *why, const char *sentence)
 {
     return why_set(why, INVALID, "%s", sentence);
@@ -36,7 +25,7 @@ static enum status bad(struct why *why, const char *sentence)
 
 static enum status take_size(struct http_chunks *chunks, char c, struct why *why)
 {
-    int digit = hex_value(c);
+    int digit = bytes_hex_digit(c);
     if (digit < 0) {
         if (c != '\r' || chunks->line_size == 0)
             return bad(why, "a chunk size is not a plain hexadecimal number (chunk extensions are refused)");

@@ -13,22 +13,13 @@ enum { ED25519_KEY_SIZE = 32, SHA1_SIZE = 20, KEY_SIZE_MAX_BYTES = 8192 };
 
 /* ---- encodings ---- */
 
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
 static struct bytes hex_decode(struct bytes text, struct arena *arena)
 {
     char *at = arena_alloc(arena, text.len / 2 + 1);
     if (at == NULL || text.len % 2 != 0)
         return BYTES_NONE;
     for (size_t i = 0; i < text.len; i += 2) {
-        int high = hex_digit(text.at[i]), low = hex_digit(text.at[i + 1]);
+        int high = bytes_hex_digit(text.at[i]), low = bytes_hex_digit(text.at[i + 1]);
         if (high < 0 || low < 0)
             return BYTES_NONE;
         at[i / 2] = (char)(high << 4 | low);

@@ -117,19 +117,6 @@ static enum semel_status call(struct remote *remote, const char *path, const str
     return SEMEL_OK;
 }
 
-static struct bytes text_of(const struct json *object, const char *name)
-{
-    const struct json *value = json_get(object, bytes_of(name));
-    return value != NULL && value->type == JSON_STRING ? value->text : BYTES("");
-}
-
-static int64_t number_of(const struct json *object, const char *name)
-{
-    const struct json *value = json_get(object, bytes_of(name));
-    int64_t number = 0;
-    return value != NULL && json_to_i64(value, &number) ? number : 0;
-}
-
 /* What an answer that is no success says, and what is to be done about it. */
 static enum semel_status problem_of(const struct reply *reply, struct why *why)
 {
@@ -137,8 +124,8 @@ static enum semel_status problem_of(const struct reply *reply, struct why *why)
         why_set(why, UNKNOWN, "something that is not semel answered with status %ld.", reply->status);
         return SEMEL_UNREACHABLE;
     }
-    struct bytes code = text_of(&reply->json, "code"), title = text_of(&reply->json, "title"),
-                 detail = text_of(&reply->json, "detail");
+    struct bytes code = json_get_text(&reply->json, "code"), title = json_get_text(&reply->json, "title"),
+                 detail = json_get_text(&reply->json, "detail");
     why_set(why, OK, "%.*s: %.*s", BYTES_ARG(title), BYTES_ARG(detail));
     for (size_t i = VERDICT_IN_PROGRESS; ledger_verdict_names[i] != NULL; i++)
         if (bytes_is(code, ledger_verdict_names[i]))
@@ -188,7 +175,7 @@ static void write_claim(const struct asked *asked, struct buf *body)
 
 static void copy_text(const struct json *object, const char *name, char *ret, size_t size)
 {
-    snprintf(ret, size, "%.*s", BYTES_ARG(text_of(object, name)));
+    snprintf(ret, size, "%.*s", BYTES_ARG(json_get_text(object, name)));
 }
 
 static void take_answer(const struct json *json, struct arena *arena, struct answer *ret)
@@ -196,10 +183,10 @@ static void take_answer(const struct json *json, struct arena *arena, struct ans
     const struct json *shadow = json_get(json, BYTES("shadow")), *result = json_get(json, BYTES("result")),
                       *again = json_get(json, BYTES("may_have_happened"));
     *ret = (struct answer){
-        .fence = number_of(json, "fence"),
-        .lease_us = number_of(json, "lease_ms") * WHEN_MS,
+        .fence = json_get_i64(json, "fence"),
+        .lease_us = json_get_i64(json, "lease_ms") * WHEN_MS,
         .may_have_happened = again != NULL && again->type == JSON_TRUE,
-        .would = shadow != NULL ? arena_dup(arena, text_of(shadow, "would")) : BYTES_NONE,
+        .would = shadow != NULL ? arena_dup(arena, json_get_text(shadow, "would")) : BYTES_NONE,
         .result = result != NULL ? arena_dup(arena, result->raw) : BYTES_NONE,
     };
     copy_text(json, "intent", ret->intent, sizeof ret->intent);
@@ -217,8 +204,8 @@ static enum semel_status remote_claim(struct semel *semel, const struct asked *a
     enum semel_status status = call(semel->remote, "/v1/claims", &body, asked->wait_us, arena, &reply, why);
     if (status == SEMEL_OK && reply.is_object) {
         take_answer(&reply.json, arena, ret);
-        bool proceed = reply.status == 201 && bytes_is(text_of(&reply.json, "answer"), "proceed");
-        bool replay = reply.status == 200 && bytes_is(text_of(&reply.json, "answer"), "replay");
+        bool proceed = reply.status == 201 && bytes_is(json_get_text(&reply.json, "answer"), "proceed");
+        bool replay = reply.status == 200 && bytes_is(json_get_text(&reply.json, "answer"), "replay");
         status = proceed ? SEMEL_PROCEED : replay ? SEMEL_REPLAY : problem_of(&reply, why);
     } else if (status == SEMEL_OK) {
         status = problem_of(&reply, why);
@@ -266,7 +253,7 @@ static enum semel_status remote_say(struct semel *semel, const struct say *say, 
     enum semel_status status = call(semel->remote, path, &body, 0, arena, &reply, why);
     bool done = status == SEMEL_OK && reply.status == 200 && reply.is_object && json_get(&reply.json, BYTES("state")) != NULL;
     if (done)
-        *ret_lease_us = number_of(&reply.json, "lease_ms") * WHEN_MS;
+        *ret_lease_us = json_get_i64(&reply.json, "lease_ms") * WHEN_MS;
     else if (status == SEMEL_OK)
         status = problem_of(&reply, why);
     buf_release(&reply.body);
