@@ -85,7 +85,9 @@ static void tell_replay(struct proxy *proxy, struct flight *flight, const struct
 {
     struct buf out;
     buf_init(&out, 2 * MCP_LINE_MAX);
-    if (mcp_write_replay(&out, flight->message.id, &claim->result, claim->intent) && !out.failed)
+    bool written = flight->turn.named ? mcp_write_turn_replay(&out, flight->message.id, &claim->result, claim->intent)
+                                      : mcp_write_replay(&out, flight->message.id, &claim->result, claim->intent);
+    if (written && !out.failed)
         answer(proxy, flight, buf_bytes(&out), true);
     else if (!is_abandoned(proxy, flight))
         proxy_tell_error(
@@ -108,6 +110,8 @@ static void tell_settled(struct proxy *proxy, struct flight *flight, const struc
     else if (claim->verdict == VERDICT_EXPIRED)
         proxy_tell_error(proxy, flight->message.id, MCP_ERROR_NOT_KEPT, claim->intent,
                          "This call was settled long ago, and its result is not kept any more. Do not call it again.");
+    else if (claim->other)
+        proxy_tell_error(proxy, flight->message.id, MCP_ERROR_IN_PROGRESS, claim->intent, "%s", MCP_OTHER_IN_PROGRESS);
     else
         proxy_tell_error(proxy, flight->message.id, MCP_ERROR_IN_PROGRESS, claim->intent,
                          "The same call is still running elsewhere. Wait, then call it again: it will give that call's result.");
@@ -247,20 +251,34 @@ static void pass(struct proxy *proxy, struct flight *flight)
 
 /* ---- claiming ---- */
 
+/* An answer in a conversation is named by that, any other call by its arguments. */
+static struct way_claim name(const struct proxy *proxy, struct flight *flight, struct answer_naming *answer)
+{
+    const struct mcp_turn *turn = &flight->turn;
+    struct way_claim order = {.run = proxy->run, .lease_us = proxy->lease_us, .on_unknown = -1};
+    if (turn->named) {
+        *answer =
+            (struct answer_naming){turn->event, turn->question, turn->epoch == MCP_EPOCH_UNSAID ? EPOCH_UNSAID : turn->epoch};
+        order.answer = answer;
+        order.thread = turn->thread;
+        order.action = turn->action;
+        return order; /* and even a tool that may be called again is not: the first answer may have been another tool's */
+    }
+    if (flight->treatment.idempotent)
+        order.on_unknown = ON_UNKNOWN_RETRY;
+    order.workflow = proxy->workflow;
+    order.key = mcp_key_text(&flight->identity, proxy->run, flight->call.tool, flight->number, &flight->arena);
+    order.action = flight->call.tool.len <= MCP_ACTION_MAX ? flight->call.tool : BYTES_NONE;
+    order.input = flight->identity.input;
+    return order;
+}
+
 static bool claim(struct worker *worker, struct flight *flight, struct way_answer *ret)
 {
     struct proxy *proxy = worker->proxy;
     int64_t until_us = now_us() + proxy->wait_us;
-    const struct way_claim order = {
-        .workflow = proxy->workflow,
-        .key = mcp_key_text(&flight->identity, proxy->run, flight->call.tool, flight->number, &flight->arena),
-        .action = flight->call.tool.len <= 128 ? flight->call.tool : BYTES_NONE,
-        .run = proxy->run,
-        .input = flight->identity.input,
-        .keep = BYTES_NONE,
-        .lease_us = proxy->lease_us,
-        .on_unknown = flight->treatment.idempotent ? ON_UNKNOWN_RETRY : -1,
-    };
+    struct answer_naming answer;
+    const struct way_claim order = name(proxy, flight, &answer);
     for (int64_t wait_us = 0;;) {
         struct why why = {""};
         int code = CLI_OK;
@@ -270,6 +288,11 @@ static bool claim(struct worker *worker, struct flight *flight, struct way_answe
         if (status != OK && proxy->call_if_unreachable && code == CLI_UNREACHABLE) {
             cli_note("nothing answers: a tool is called without semel. Nothing remembers that it was.");
             pass(proxy, flight);
+            return false;
+        }
+        if (status == INVALID && code == CLI_DATA && flight->turn.named) {
+            proxy_tell_error(proxy, flight->message.id, MCP_ERROR_PARAMS, NULL,
+                             "The tool was not called: what is answered was not said, or is not there. %s", why.text);
             return false;
         }
         if (status != OK) {
@@ -302,7 +325,10 @@ static void fly(struct worker *worker, struct flight *flight)
         tell_replay(proxy, flight, &claimed);
         return;
     case VERDICT_OUTCOME_UNKNOWN:
-        tell_unknown(proxy, flight, claimed.intent, "An earlier call with these arguments stopped in the middle.");
+        if (!claimed.other)
+            tell_unknown(proxy, flight, claimed.intent, "An earlier call with these arguments stopped in the middle.");
+        else if (!is_abandoned(proxy, flight))
+            proxy_tell_error(proxy, flight->message.id, MCP_ERROR_OUTCOME_UNKNOWN, claimed.intent, "%s", MCP_OTHER_UNKNOWN);
         return;
     case VERDICT_IN_PROGRESS:
     case VERDICT_KEY_REUSED:
@@ -431,7 +457,8 @@ void flight_begin(struct proxy *proxy, struct bytes line, const struct mcp_messa
         flight->treatment = mcp_treat(&proxy->rules, &proxy->hints, flight->call.tool);
         passes = flight->treatment.passes;
         if (!passes &&
-            mcp_identify(&flight->call, &flight->treatment, proxy->name, &flight->arena, &flight->identity, &why) != OK) {
+            (mcp_turn_of(&flight->call, &flight->treatment, &flight->arena, &flight->turn, &why) != OK ||
+             mcp_identify(&flight->call, &flight->treatment, proxy->name, &flight->arena, &flight->identity, &why) != OK)) {
             code = MCP_ERROR_PARAMS;
             refused = why.text;
         }

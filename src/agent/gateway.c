@@ -144,6 +144,8 @@ static void tell_replay(struct passage *passage)
 {
     const struct ledger_answer *answer = &passage->call->command.answer;
     struct env *env = engine_env(passage->call->api->engine);
+    bool (*write)(struct buf *, struct bytes, const struct json *, const char *) =
+        passage->turn.named ? mcp_write_turn_replay : mcp_write_replay;
     struct json kept;
     struct why why;
     struct buf out;
@@ -155,7 +157,7 @@ static void tell_replay(struct passage *passage)
     passage->server->counts[GATEWAY_REPLAYED]++;
     if (answer->result.at != NULL &&
         json_parse(answer->result, &mcp_json_limits, passage->call->request->arena, &kept, &why) == OK &&
-        mcp_write_replay(&out, passage->message.id, &kept, intent) && !out.failed) {
+        write(&out, passage->message.id, &kept, intent) && !out.failed) {
         passage_reply(passage, 200, &out);
         return;
     }
@@ -171,6 +173,10 @@ static void tell_verdict(struct passage *passage)
     passage->server->counts[answer->verdict == VERDICT_OUTCOME_UNKNOWN ? GATEWAY_UNKNOWN : GATEWAY_REFUSED]++;
     switch (answer->verdict) {
     case VERDICT_OUTCOME_UNKNOWN:
+        if (answer->other) {
+            passage_error(passage, 200, MCP_ERROR_OUTCOME_UNKNOWN, "%s", MCP_OTHER_UNKNOWN);
+            return;
+        }
         passage_error(
             passage, 200, MCP_ERROR_OUTCOME_UNKNOWN,
             "An earlier call with these arguments stopped in the middle, and nobody can tell whether it happened. Do not call it "
@@ -198,8 +204,9 @@ static void tell_verdict(struct passage *passage)
     case VERDICT_NOT_FOUND:
         break;
     }
-    passage_error(passage, 200, MCP_ERROR_IN_PROGRESS,
-                  "The same call is still running. Wait, then call it again: it will give that call's result.");
+    passage_error(passage, 200, MCP_ERROR_IN_PROGRESS, "%s",
+                  answer->other ? MCP_OTHER_IN_PROGRESS
+                                : "The same call is still running. Wait, then call it again: it will give that call's result.");
 }
 
 static void claimed(struct call *call)
@@ -224,54 +231,96 @@ static void claimed(struct call *call)
 }
 
 /* False when the problem was sent. */
-static bool name_claim(struct passage *passage, struct ledger_command *ret)
+static bool name_by_arguments(struct passage *passage)
 {
     struct call *call = passage->call;
-    struct json input;
+    struct json *input = arena_zalloc(call->request->arena, 1, sizeof *input);
     struct why why;
-    struct claim_naming naming = {
+    ASSERT(input != NULL);
+    passage->naming = (struct claim_naming){
         .workflow = passage->rules->workflow,
         .key = mcp_key_text(&passage->identity, passage->scope, passage->tool.tool, passage->number, call->request->arena),
         .run = passage->by_window ? BYTES_NONE : passage->scope,
-        .action = passage->tool.tool.len <= 128 ? passage->tool.tool : BYTES_NONE};
-    if (passage->identity.input.at != NULL) {
-        if (json_parse(passage->identity.input, &mcp_json_limits, call->request->arena, &input, &why) != OK) {
-            passage_release(passage);
-            problem(call, "too_large", "%s.", why.text);
-            return false;
-        }
-        naming.input = &input;
-    }
-    struct policy *policy = passage->policy;
-    if (claims_name(call, &naming, ret))
+        .action = passage->tool.tool.len <= MCP_ACTION_MAX ? passage->tool.tool : BYTES_NONE};
+    if (passage->identity.input.at == NULL)
         return true;
-    policy_free(policy); /* the problem was sent, and the memory of the call is gone with it */
-    return false;
+    if (json_parse(passage->identity.input, &mcp_json_limits, call->request->arena, input, &why) != OK) {
+        passage_release(passage);
+        problem(call, "too_large", "%s.", why.text);
+        return false;
+    }
+    passage->naming.input = input;
+    return true;
 }
 
-static void claim(struct passage *passage)
+static void submit(struct passage *passage)
 {
     struct call *call = passage->call;
     struct ledger_command *claim = &call->command.ledger;
-    struct env *env = engine_env(call->api->engine);
-    const struct bytes parts[] = {call->space, passage->scope, hash_bytes(&passage->identity.content)};
-    passage->repeat = hash_parts(parts, 3);
-    passage->number =
-        mcp_repeats_number(&passage->gateway->repeats, &passage->repeat, passage->treatment.repeat_us, env->boot_us(env));
-    if (!name_claim(passage, claim))
+    struct policy *policy = passage->policy;
+    bool in_turn = passage->turn.named;
+    if (!claims_name(call, &passage->naming, claim)) {
+        policy_free(policy); /* the problem was sent, and the memory of the call is gone with it */
         return;
+    }
     claim->op = OP_CLAIM;
+    claim->in_turn = in_turn;
     claim->two_phase = false; /* it counts as sent from the moment it is taken */
     claim->attempts_max = INT32_MAX;
     claim->lease_us = passage->rules->timeout_us + LEASE_MORE_US;
-    if (passage->treatment.idempotent)
+    if (passage->treatment.idempotent && !in_turn) /* the first answer may have been another tool's */
         claim->on_unknown = ON_UNKNOWN_RETRY;
-    if (passage->by_window && passage->identity.given.at == NULL) {
+    if (passage->by_window && passage->identity.given.at == NULL && !in_turn) {
         claim->keep_us = passage->rules->window_us;
         claim->tombstone_us = 0;
     }
     call->command.wait_us = passage->rules->timeout_us < WAIT_MAX_US ? passage->rules->timeout_us : WAIT_MAX_US;
     call_submit(call, claimed);
+}
+
+/* ---- an answer in a conversation ---- */
+
+static enum status read_turn(struct store *store, struct engine_read *read, struct why *why)
+{
+    struct call *call = read->user;
+    struct passage *passage = call->state;
+    const struct mcp_turn *turn = &passage->turn;
+    const struct answer_naming answer = {turn->event, turn->question,
+                                         turn->epoch == MCP_EPOCH_UNSAID ? EPOCH_UNSAID : turn->epoch};
+    struct bytes field;
+    passage->naming = (struct claim_naming){
+        .thread = turn->thread, .action = turn->action, .run = passage->by_window ? BYTES_NONE : passage->scope};
+    return answer_name(store, call->space, &answer, call->request->arena, &passage->naming, &field, why);
+}
+
+static void turn_read(struct call *call)
+{
+    struct passage *passage = call->state;
+    if (call->read.status == OK) {
+        submit(passage);
+        return;
+    }
+    passage->server->counts[GATEWAY_REFUSED]++;
+    if (call->read.status == NOTHING || call->read.status == INVALID)
+        passage_error(passage, 200, MCP_ERROR_PARAMS,
+                      "The tool was not called: what is answered was not said, or is not there. %s", call->read.why.text);
+    else
+        passage_error(passage, 200, MCP_ERROR_UNAVAILABLE,
+                      "The tool was not called, because semel's ledger cannot be used now: %s", call->read.why.text);
+}
+
+static void claim(struct passage *passage)
+{
+    struct call *call = passage->call;
+    struct env *env = engine_env(call->api->engine);
+    const struct bytes parts[] = {call->space, passage->scope, hash_bytes(&passage->identity.content)};
+    passage->repeat = hash_parts(parts, 3);
+    passage->number =
+        mcp_repeats_number(&passage->gateway->repeats, &passage->repeat, passage->treatment.repeat_us, env->boot_us(env));
+    if (passage->turn.named)
+        call_submit_read(call, read_turn, turn_read);
+    else if (name_by_arguments(passage))
+        submit(passage);
 }
 
 /* ---- messages ---- */
@@ -313,6 +362,9 @@ static void take_call(struct passage *passage)
     if (passage->treatment.passes) {
         passage->server->counts[GATEWAY_PASSED]++;
         passage_send(passage);
+    } else if (mcp_turn_of(&passage->tool, &passage->treatment, arena, &passage->turn, &why) != OK) {
+        passage->server->counts[GATEWAY_REFUSED]++;
+        passage_error(passage, 200, MCP_ERROR_PARAMS, "%s", why.text);
     } else if (mcp_identify(&passage->tool, &passage->treatment, passage->rules->name, arena, &passage->identity, &why) != OK) {
         passage_error(passage, 400, MCP_ERROR_PARAMS, "%s", why.text);
     } else {

@@ -25,6 +25,7 @@
 #include "mcp/budget.h"
 #include "mcp/key.h"
 #include "mcp/sse.h"
+#include "mcp/turn.h"
 
 enum gateway_outcome {
     GATEWAY_PASSED,
@@ -66,6 +67,8 @@ struct passage {
     struct mcp_call tool;
     struct mcp_treatment treatment;
     struct mcp_identity identity;
+    struct mcp_turn turn; /* when it is an answer in a conversation, that names it */
+    struct claim_naming naming;
     struct bytes scope, session;
     bool by_window;
     struct hash repeat;

@@ -27,6 +27,7 @@
 
 #include "mcp/answer.h"
 #include "mcp/key.h"
+#include "mcp/turn.h"
 #include "run/way.h"
 
 #define WORKERS_MAX 64
@@ -41,7 +42,8 @@ struct flight {
     struct mcp_call call;
     struct mcp_treatment treatment;
     struct mcp_identity identity;
-    int64_t number; /* of equal calls */
+    struct mcp_turn turn; /* when it is an answer in a conversation, that names it */
+    int64_t number;       /* of equal calls */
 
     /* under the proxy's lock */
     bool at_server;     /* its line is going there, or went */

@@ -138,11 +138,11 @@ static enum status read_one(struct store *store, struct engine_read *read, struc
 {
     struct call *call = read->user;
     struct threads_state *state = call->state;
-    struct q_thread_get get = {call->space, state->id};
+    struct q_thread_show get = {call->space, state->id};
     struct q_thread_events events = {call->space, state->id, SHOWN_MOST};
     struct q_thread_answers answers = {call->space, state->name, SHOWN_MOST};
     json_open(&state->out, '{');
-    TRY(store_run(store, &THREAD_GET, &get, 1, take_one, state, NULL, why));
+    TRY(store_run(store, &THREAD_SHOW, &get, 1, take_one, state, NULL, why));
     if (state->count == 0)
         return NOTHING;
     json_name(&state->out, "events");

@@ -289,7 +289,7 @@ enum setting_of { OF_POLICY, OF_DESTINATION, OF_MCP, OF_SOURCE };
 static const char *place_name(unsigned places, enum setting_of of)
 {
     if (of == OF_MCP)
-        return places == MCP_SERVER ? "server" : "tool";
+        return mcp_place_names[places];
     if (of != OF_POLICY)
         return of == OF_DESTINATION ? "destination" : "source";
     if (places == POLICY_TOP)

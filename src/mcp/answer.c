@@ -167,3 +167,27 @@ bool mcp_write_replay(struct buf *buf, struct bytes id, const struct json *kept,
     json_close(&out, '}');
     return true;
 }
+
+bool mcp_write_turn_replay(struct buf *buf, struct bytes id, const struct json *kept, const char *intent)
+{
+    const struct json *content = json_get(kept, BYTES("content"));
+    bool by_tool = kept->type == JSON_OBJECT &&
+                   ((content != NULL && content->type == JSON_ARRAY) || json_get(kept, BYTES(NOT_KEPT)) != NULL);
+    if (by_tool || kept->type == JSON_NULL)
+        return mcp_write_replay(buf, id, kept, intent);
+    struct json_out out = json_out_to(buf);
+    begin(&out, id);
+    json_name(&out, "result");
+    json_open(&out, '{');
+    json_name(&out, "content");
+    json_open(&out, '[');
+    json_open(&out, '{');
+    json_text_member(&out, "type", BYTES("text"));
+    json_text_member(&out, "text", kept->type == JSON_STRING ? kept->text : kept->raw);
+    json_close(&out, '}');
+    json_close(&out, ']');
+    write_meta(&out, NULL, intent);
+    json_close(&out, '}');
+    json_close(&out, '}');
+    return true;
+}

@@ -53,4 +53,7 @@ void mcp_write_error(struct buf *out, struct bytes id, enum mcp_error code, cons
  * nothing was written. */
 bool mcp_write_replay(struct buf *out, struct bytes id, const struct json *kept, const char *intent);
 
+/* The same for an answer in a conversation, which need not have been given by a tool: what is no tool's result is told as text. */
+bool mcp_write_turn_replay(struct buf *out, struct bytes id, const struct json *kept, const char *intent);
+
 #endif

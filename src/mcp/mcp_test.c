@@ -4,6 +4,7 @@
 #include "mcp/budget.h"
 #include "mcp/key.h"
 #include "mcp/sse.h"
+#include "mcp/turn.h"
 
 /* ---- messages ---- */
 
@@ -193,6 +194,114 @@ TEST(what_the_operator_says_about_a_tool_wins_over_its_annotations)
     CHECK(mcp_rules_add_keys(&keyed.rules, BYTES("=a"), &keyed.arena, &why) == INVALID);
     mcp_hints_free(&keyed.hints);
     arena_release(&keyed.arena);
+}
+
+/* ---- answers in a conversation ---- */
+
+TEST(an_answer_is_named_by_its_call_before_its_arguments)
+{
+    static const struct mcp_answers both = {BYTES("reply"), BYTES("ticket"), BYTES("event"), BYTES("message.id")},
+                                    thread = {BYTES("note"), BYTES("ticket"), BYTES_NONE, BYTES_NONE};
+    static const struct {
+        const struct mcp_answers *rule;
+        const char *arguments, *meta; /* without the braces */
+        const char *named;            /* thread|event|question|action|epoch; NULL: it is no answer */
+        const char *wrong;            /* INVALID, and the sentence has this */
+    } rows[] = {
+        {NULL, "\"ticket\":\"t\"", "\"dev.semel/key\":\"k\"", NULL, NULL},
+        {NULL, "", "", NULL, NULL},
+        /* by the rule */
+        {&thread, "\"ticket\":\"t 1\",\"event\":\"evt_1\"", "", "t 1|||note|-1", NULL},
+        {&thread, "\"ticket\":7", "", "7|||note|-1", NULL},
+        {&both, "\"event\":\"evt_1\"", "", "|evt_1||reply|-1", NULL},
+        {&both, "\"ticket\":\"t\",\"event\":null,\"message\":{\"id\":\"m\"}", "", "t||m|reply|-1", NULL},
+        /* by the call, which wins */
+        {NULL, "", "\"dev.semel/thread\":\"t\",\"dev.semel/action\":\"reply\",\"dev.semel/question\":\"m\"", "t||m|reply|-1",
+         NULL},
+        {NULL, "", "\"dev.semel/event\":\"evt_2\",\"dev.semel/action\":\"reply\"", "|evt_2||reply|-1", NULL},
+        {&both, "\"ticket\":\"t\",\"message\":{\"id\":\"m\"}", "\"dev.semel/event\":\"evt_2\"", "|evt_2||reply|-1", NULL},
+        {&both, "\"event\":\"evt_1\"", "\"dev.semel/thread\":\"thr_2\",\"dev.semel/epoch\":3", "thr_2|||reply|3", NULL},
+        {&thread, "\"ticket\":\"t\"", "\"dev.semel/epoch\":\"12\"", "t|||note|12", NULL},
+        {&both, "\"ticket\":\"t\",\"message\":{\"id\":\"m\"}", "\"dev.semel/question\":\"n\"", "t||n|reply|-1", NULL},
+        {&thread, "\"ticket\":\"t\"", "\"dev.semel/action\":\"reply\"", "t|||reply|-1", NULL},
+        /* too little, or nonsense */
+        {&thread, "", "", NULL, "Send the argument ticket, or _meta[\"dev.semel/thread\"]"},
+        {&both, "\"ticket\":null", "", NULL, "ticket or event"},
+        {&thread, "\"ticket\":\"\"", "", NULL, "ticket has to be a text"},
+        {&thread, "\"ticket\":{\"id\":1}", "", NULL, "ticket has to be a text"},
+        {&thread, "\"ticket\":7.0", "", NULL, "ticket has to be a text"},
+        {&thread, "\"ticket\":\"a\\u0000b\"", "", NULL, "ticket has to be a text"},
+        {NULL, "", "\"dev.semel/thread\":\"t\"", NULL, "dev.semel/action"},
+        {NULL, "", "\"dev.semel/action\":\"reply\"", NULL, "in which conversation"},
+        {NULL, "", "\"dev.semel/epoch\":1", NULL, "in which conversation"},
+        {&thread, "\"ticket\":\"t\"", "\"dev.semel/thread\":[]", NULL, "dev.semel/thread"},
+        {&thread, "\"ticket\":\"t\"", "\"dev.semel/epoch\":-1", NULL, "whole number"},
+        {&thread, "\"ticket\":\"t\"", "\"dev.semel/epoch\":\"1x\"", NULL, "whole number"},
+    };
+    struct arena arena;
+    arena_init(&arena, 16 << 20);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct why why = {""};
+        struct mcp_call call;
+        struct mcp_turn turn = {0};
+        const struct mcp_treatment treatment = {.answers = rows[i].rule};
+        struct bytes params =
+            arena_printf(&arena, "{\"name\":\"t\",\"arguments\":{%s},\"_meta\":{%s}}", rows[i].arguments, rows[i].meta);
+        CHECK(mcp_call_read(params, &arena, &call, &why) == OK);
+        enum status status = mcp_turn_of(&call, &treatment, &arena, &turn, &why);
+        struct bytes named = arena_printf(&arena, "%.*s|%.*s|%.*s|%.*s|%lld", BYTES_ARG(turn.thread), BYTES_ARG(turn.event),
+                                          BYTES_ARG(turn.question), BYTES_ARG(turn.action), (long long)turn.epoch);
+        if (status != (rows[i].wrong != NULL ? INVALID : OK) || turn.named != (rows[i].named != NULL) ||
+            (rows[i].named != NULL && !bytes_is(named, rows[i].named)) ||
+            (rows[i].wrong != NULL && strstr(why.text, rows[i].wrong) == NULL))
+            check_fail(__FILE__, __LINE__, "row %zu: %.*s %s", i, BYTES_ARG(named), why.text);
+    }
+    arena_release(&arena);
+}
+
+TEST(a_tool_that_answers_does_not_pass_whatever_its_server_says)
+{
+    static const struct mcp_answers answers = {.action = BYTES("reply"), .thread = BYTES("ticket")};
+    struct mcp_tool_rules tool = {.name = BYTES("read"), .read_only = MCP_UNSAID, .idempotent = MCP_UNSAID, .answers = &answers};
+    const struct mcp_server_rules rules = {.trust = true, .tools = &tool, .tool_count = 1};
+    struct mcp_hints hints = {0};
+    mcp_hints_learn(&hints, BYTES("{\"tools\":[{\"name\":\"read\",\"annotations\":{\"readOnlyHint\":true}}]}"));
+    CHECK(!mcp_treat(&rules, &hints, BYTES("read")).passes);
+    tool.answers = NULL;
+    CHECK(mcp_treat(&rules, &hints, BYTES("read")).passes);
+    mcp_hints_free(&hints);
+}
+
+TEST(an_answer_that_no_tool_gave_is_told_as_text)
+{
+    static const struct {
+        const char *kept, *result; /* NULL: nothing is written */
+    } rows[] = {
+        {"{\"text\":\"50 euros\"}", "{\"content\":[{\"type\":\"text\",\"text\":\"{\\\"text\\\":\\\"50 euros\\\"}\"}],\"_meta\":"},
+        {"\"50 euros\"", "{\"content\":[{\"type\":\"text\",\"text\":\"50 euros\"}],\"_meta\":"},
+        {"{\"content\":\"50 euros\"}",
+         "{\"content\":[{\"type\":\"text\",\"text\":\"{\\\"content\\\":\\\"50 euros\\\"}\"}],\"_meta\":"},
+        {"{\"content\":[],\"structuredContent\":{\"a\":1}}", "{\"content\":[],\"structuredContent\":{\"a\":1},\"_meta\":"},
+        {"{\"dev.semel/not_kept\":\"too large\"}", NULL},
+        {"null", NULL},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct arena arena;
+        struct json kept;
+        struct why why;
+        struct buf out;
+        arena_init(&arena, 1 << 20);
+        buf_init(&out, 1 << 20);
+        CHECK(json_parse(bytes_of(rows[i].kept), NULL, &arena, &kept, &why) == OK);
+        bool written = mcp_write_turn_replay(&out, BYTES("1"), &kept, "int_1");
+        struct mcp_message message;
+        mcp_message_read(buf_bytes(&out), &message);
+        if (written != (rows[i].result != NULL) || (written && !bytes_starts(message.result, bytes_of(rows[i].result))) ||
+            (written && !bytes_starts(bytes_from(message.result, strlen(rows[i].result)), BYTES("{\"dev.semel/replayed\":true"))))
+            check_fail(__FILE__, __LINE__, "row %zu: %.*s", i, BYTES_ARG(buf_bytes(&out)));
+        buf_release(&out);
+        arena_release(&arena);
+    }
 }
 
 /* ---- answers ---- */

@@ -163,7 +163,7 @@ enum status mcp_call_read(struct bytes params, struct arena *arena, struct mcp_c
     const struct json *name = json_get(json, BYTES("name")), *arguments = json_get(json, BYTES("arguments"));
     const struct json *meta = json_get(json, BYTES("_meta"));
     struct mcp_call call = {
-        .tool = text_of(name), .arguments = arguments, .key = text_of(json_get(json, BYTES("idempotencyKey")))};
+        .tool = text_of(name), .arguments = arguments, .meta = meta, .key = text_of(json_get(json, BYTES("idempotencyKey")))};
     if (call.tool.len == 0 || call.tool.len > MCP_TOOL_NAME_MAX)
         return why_set(why, INVALID, "params.name has to be the name of a tool, 1 to %d bytes", MCP_TOOL_NAME_MAX);
     if (arguments != NULL && arguments->type != JSON_OBJECT)

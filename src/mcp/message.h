@@ -39,6 +39,7 @@ void mcp_message_read(struct bytes text, struct mcp_message *ret);
 struct mcp_call {
     struct bytes tool;
     const struct json *arguments; /* NULL when there are none */
+    const struct json *meta;      /* params._meta; NULL without */
     struct bytes key;             /* params.idempotencyKey, else _meta["dev.semel/key"]; BYTES_NONE without */
     struct bytes run;             /* _meta["dev.semel/run"]; BYTES_NONE without */
     bool continues;               /* it answers what an earlier answer asked for: inputResponses, requestState */

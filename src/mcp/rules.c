@@ -23,6 +23,11 @@ enum mcp_row {
     ROW_KEY,
     ROW_ON_ERROR,
     ROW_REPEAT,
+    ROW_ANSWERS,
+    ROW_ACTION,
+    ROW_THREAD,
+    ROW_EVENT,
+    ROW_QUESTION,
     ROW_COUNT,
 };
 
@@ -81,6 +86,13 @@ const struct setting mcp_settings[] = {
     [ROW_REPEAT] = ROW("repeat", SETTING_DURATION, MCP_TOOL, NULL, "0s",
                        "An equal call is meant anew so long after the last one was answered; without it never.", .min = 0,
                        .max = 400 * WHEN_DAY),
+    [ROW_ANSWERS] = ROW("answers", SETTING_GROUP, MCP_TOOL, NULL, "{action: reply, thread: ticket, question: message}",
+                        "Its calls are answers in a conversation: each question gets one, whoever gives it."),
+    [ROW_ACTION] = ROW("action", SETTING_TEXT, MCP_ANSWER, NULL, "reply", "Which answer it is; tools with one action share it."),
+    [ROW_THREAD] = ROW("thread", SETTING_TEXT, MCP_ANSWER, NULL, "ticket", "The argument that says the conversation."),
+    [ROW_EVENT] = ROW("event", SETTING_TEXT, MCP_ANSWER, NULL, "event", "The argument that says the event that is answered."),
+    [ROW_QUESTION] = ROW("question", SETTING_TEXT, MCP_ANSWER, NULL, "message_id",
+                         "The argument that says which question it is, in a conversation that semel did not see come in."),
 };
 
 const size_t mcp_setting_count = ROW_COUNT;
@@ -88,9 +100,11 @@ _Static_assert(sizeof mcp_settings / sizeof *mcp_settings == ROW_COUNT, "one row
 
 static const char *belongs(const struct setting *row, unsigned place)
 {
-    (void)row;
-    return place == MCP_SERVER ? "under a tool, not under a server" : "under a server, not under a tool";
+    (void)place;
+    return row->places == MCP_SERVER ? "under a server" : row->places == MCP_TOOL ? "under a tool" : "under answers of a tool";
 }
+
+const char *const mcp_place_names[] = {[MCP_SERVER] = "server", [MCP_TOOL] = "tool", [MCP_ANSWER] = "answers"};
 
 static const struct setting_table mcp_table = {mcp_settings, ROW_COUNT, belongs};
 
@@ -111,6 +125,37 @@ static enum mcp_unless unless_of(const struct setting_value *value)
     return !value->given ? MCP_UNSAID : value->number != 0 ? MCP_YES : MCP_NO;
 }
 
+/* `tool` are the settings beside it. A policy with problems is not used. */
+static enum status read_answers(const struct setting_value *tool, struct arena *arena, struct yaml_problems *problems,
+                                const struct mcp_answers **ret)
+{
+    static const enum mcp_row others[] = {ROW_KEY, ROW_REPEAT};
+    const struct setting_value *group = &tool[ROW_ANSWERS];
+    struct setting_value at[ROW_COUNT];
+    if (!group->given)
+        return OK;
+    TRY(settings_read(&mcp_table, group->group, MCP_ANSWER, arena, at, problems));
+    bool placed = at[ROW_THREAD].text.len > 0 || at[ROW_EVENT].text.len > 0;
+    bool refused = at[ROW_ACTION].refused || at[ROW_THREAD].refused || at[ROW_EVENT].refused;
+    if (!refused && (at[ROW_ACTION].text.len == 0 || at[ROW_ACTION].text.len > MCP_ACTION_MAX || !placed))
+        yaml_problem_add(problems, group->line, group->column,
+                         "answers wants an action of 1 to %d bytes, and thread or event, such as {action: reply, thread: ticket}",
+                         MCP_ACTION_MAX);
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (tool[others[i]].given)
+            yaml_problem_add(problems, tool[others[i]].line, tool[others[i]].column,
+                             "a tool with answers is named by its conversation; leave '%s' out", mcp_settings[others[i]].name);
+    if (tool[ROW_READ_ONLY].given && tool[ROW_READ_ONLY].number != 0)
+        yaml_problem_add(problems, tool[ROW_READ_ONLY].line, tool[ROW_READ_ONLY].column,
+                         "a tool that answers does not only read; leave one of the two out");
+    struct mcp_answers *answers = arena_zalloc(arena, 1, sizeof *answers);
+    if (answers == NULL)
+        return FULL;
+    *answers = (struct mcp_answers){at[ROW_ACTION].text, at[ROW_THREAD].text, at[ROW_EVENT].text, at[ROW_QUESTION].text};
+    *ret = answers;
+    return OK;
+}
+
 static enum status read_tool(const struct yaml *name, struct arena *arena, struct yaml_problems *problems,
                              struct mcp_tool_rules *ret)
 {
@@ -128,6 +173,7 @@ static enum status read_tool(const struct yaml *name, struct arena *arena, struc
     ret->repeat_us = at[ROW_REPEAT].given ? at[ROW_REPEAT].number : -1;
     ret->key = at[ROW_KEY].list;
     ret->key_count = at[ROW_KEY].list_count;
+    TRY(read_answers(at, arena, problems, &ret->answers));
     return ret->name.at != NULL ? OK : FULL;
 }
 
@@ -354,11 +400,14 @@ struct mcp_treatment mcp_treat(const struct mcp_server_rules *rules, const struc
         return treatment;
     if (said->read_only != MCP_UNSAID)
         treatment.passes = said->read_only == MCP_YES;
+    else if (said->answers != NULL)
+        treatment.passes = false;
     if (said->idempotent != MCP_UNSAID)
         treatment.idempotent = said->idempotent == MCP_YES;
     treatment.on_error = said->on_error;
     treatment.repeat_us = said->repeat_us;
     treatment.key = said->key;
     treatment.key_count = said->key_count;
+    treatment.answers = said->answers;
     return treatment;
 }

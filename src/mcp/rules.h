@@ -17,6 +17,7 @@
  *           send_mail: {key: [to, template], on_error: hold}
  *           append_line: {repeat: 0s}   # equal calls are meant each time, once the one before was answered
  *           upsert_contact: {idempotent: true}
+ *           send_reply: {answers: {action: reply, thread: ticket}}   # an answer in a conversation: see turn.h
  */
 #ifndef SEMEL_MCP_RULES_H
 #define SEMEL_MCP_RULES_H
@@ -26,9 +27,16 @@
 
 #define MCP_SERVERS_MAX 256
 #define MCP_TOOLS_MAX 4096 /* of one server */
+#define MCP_ACTION_MAX 128
 
 enum mcp_on_error { MCP_ON_ERROR_RETRY, MCP_ON_ERROR_HOLD };
 enum mcp_unless { MCP_UNSAID = -1, MCP_NO, MCP_YES };
+
+/* A tool whose calls are answers in a conversation. */
+struct mcp_answers {
+    struct bytes action;
+    struct bytes thread, event, question; /* names of the tool's arguments; BYTES_NONE for none. One of the first two is there */
+};
 
 /* What the operator says about one tool. */
 struct mcp_tool_rules {
@@ -38,6 +46,7 @@ struct mcp_tool_rules {
     int64_t repeat_us; /* an equal call is a new one so long after the last was answered; -1: never */
     struct bytes *key; /* the arguments that say what is changed; none: all of them */
     size_t key_count;
+    const struct mcp_answers *answers; /* NULL: its calls are no answers */
 };
 
 struct mcp_server_rules {
@@ -58,6 +67,7 @@ struct mcp_treatment {
     int64_t repeat_us;
     const struct bytes *key;
     size_t key_count;
+    const struct mcp_answers *answers; /* NULL: it is no answer, unless the call says so */
 };
 
 /* ---- what a server says about its tools ---- */
@@ -86,7 +96,8 @@ const struct mcp_tool_rules *mcp_tool_find(const struct mcp_server_rules *rules,
 
 /* ---- reading them ---- */
 
-enum mcp_place { MCP_SERVER = 1, MCP_TOOL = 2 };
+enum mcp_place { MCP_SERVER = 1, MCP_TOOL = 2, MCP_ANSWER = 4 };
+extern const char *const mcp_place_names[]; /* by the place */
 extern const struct setting mcp_settings[];
 extern const size_t mcp_setting_count;
 

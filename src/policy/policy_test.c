@@ -478,6 +478,7 @@ TEST(mcp_servers_are_read_with_their_tools_and_checked)
                                "    tools:\n"
                                "      send mail: {key: [to, template], on_error: hold}\n"
                                "      look: {read_only: true, repeat: 5s}\n"
+                               "      answer: {answers: {action: reply, thread: ticket, question: message.id}}\n"
                                "  files: {workflow: w}\n";
     static const struct {
         const char *text, *says;
@@ -489,6 +490,13 @@ TEST(mcp_servers_are_read_with_their_tools_and_checked)
         {"mcp: {a: {tools: {t: {}, t: {}}}}", "twice"},
         {"mcp: {a: {path: mcp}}", "begins with '/'"},
         {"mcp: {a: {anotations: ignore}}", "annotations"},
+        {"mcp: {a: {tools: {t: {answers: {thread: x}}}}}", "wants an action"},
+        {"mcp: {a: {tools: {t: {answers: {action: reply, question: x}}}}}", "thread or event"},
+        {"mcp: {a: {tools: {t: {answers: {action: reply, thread: x, key: [x]}}}}}", "under a tool"},
+        {"mcp: {a: {tools: {t: {thread: x}}}}", "under answers of a tool"},
+        {"mcp: {a: {tools: {t: {answers: {action: reply, thread: x}, key: [x]}}}}", "leave 'key' out"},
+        {"mcp: {a: {tools: {t: {answers: {action: reply, thread: x}, repeat: 0s}}}}", "leave 'repeat' out"},
+        {"mcp: {a: {tools: {t: {answers: {action: reply, thread: x}, read_only: true}}}}", "does not only read"},
     };
     struct yaml_problems problems;
     struct policy *policy;
@@ -504,7 +512,12 @@ TEST(mcp_servers_are_read_with_their_tools_and_checked)
     CHECK_INT(files->window_us, 600 * 1000000LL);
     const struct mcp_tool_rules *send = mcp_tool_find(mail, BYTES("send mail")), *look = mcp_tool_find(mail, BYTES("look"));
     CHECK(send->key_count == 2 && send->on_error == MCP_ON_ERROR_HOLD && send->repeat_us == -1);
-    CHECK(look->read_only == MCP_YES && look->repeat_us == 5 * 1000000LL);
+    CHECK(look->read_only == MCP_YES && look->repeat_us == 5 * 1000000LL && look->answers == NULL);
+    const struct mcp_answers *answers = mcp_tool_find(mail, BYTES("answer"))->answers;
+    CHECK(answers != NULL && answers->event.at == NULL);
+    CHECK_TEXT(answers->action, "reply");
+    CHECK_TEXT(answers->thread, "ticket");
+    CHECK_TEXT(answers->question, "message.id");
     policy_free(policy);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         enum status status = policy_parse(bytes_of(bad[i].text), &policy, &problems);

@@ -78,6 +78,9 @@ static void take_answer(struct cli *cli, const struct json *json, struct way_ans
     const struct json *fence = json_get(json, BYTES("fence")), *result = json_get(json, BYTES("result"));
     const struct json *again = json_get(json, BYTES("may_have_happened"));
     take_text(json, "intent", ret->intent, sizeof ret->intent);
+    ret->other = json_get(json, BYTES("waits_for")) != NULL;
+    if (ret->other)
+        take_text(json, "waits_for", ret->intent, sizeof ret->intent);
     take_text(json, "downstream_key", ret->downstream, sizeof ret->downstream);
     if (fence != NULL && !json_to_i64(fence, &ret->fence))
         ret->fence = 0;
@@ -122,12 +125,22 @@ static enum status call(struct way *way, struct bytes path, const struct buf *bo
     return client_try(way->cli, &request, ret_reply, ret_code, why);
 }
 
+static void write_answer(const struct answer_naming *answer, struct json_out *out)
+{
+    json_text_member(out, "event", answer->event);
+    json_text_member(out, "question", answer->question);
+    if (answer->epoch == EPOCH_UNSAID)
+        return;
+    json_name(out, "epoch");
+    json_i64(out, answer->epoch);
+}
+
 static void write_claim(const struct way_claim *claim, struct bytes nonce, int64_t wait_us, struct buf *body)
 {
     const struct {
         const char *name;
         struct bytes text;
-    } texts[] = {{"workflow", claim->workflow}, {"key", claim->key}, {"action", claim->action},
+    } texts[] = {{"workflow", claim->workflow}, {"key", claim->key}, {"action", claim->action}, {"thread", claim->thread},
                  {"keep", claim->keep},         {"run", claim->run}, {"nonce", nonce}};
     struct json_out out = json_out_to(body);
     json_open(&out, '{');
@@ -135,6 +148,8 @@ static void write_claim(const struct way_claim *claim, struct bytes nonce, int64
         json_name(&out, texts[i].name);
         json_text(&out, texts[i].text);
     }
+    if (claim->answer != NULL)
+        write_answer(claim->answer, &out);
     if (claim->input.at != NULL) {
         json_name(&out, "input");
         json_raw(&out, claim->input);
@@ -219,6 +234,7 @@ static void take_direct(const struct ledger_answer *from, struct way_answer *ret
 {
     *ret = (struct way_answer){
         .verdict = from->verdict,
+        .other = from->other,
         .fence = from->fence,
         .may_have_happened = from->may_have_happened,
         .would = from->shadow ? bytes_of(ledger_verdict_names[from->would]) : BYTES(""),
@@ -292,23 +308,40 @@ static enum status open_direct(struct way *way, struct direct *ret_direct, struc
     return status;
 }
 
+/* As the API does: which key it has, and what stands behind it. `ret_misnamed`: what was sent is to blame. */
+static enum status name_direct(struct way *way, const struct direct *direct, const struct way_claim *claim,
+                               struct ledger_command *ret, bool *ret_misnamed, struct why *why)
+{
+    struct json *input = arena_zalloc(&way->cli->arena, 1, sizeof *input);
+    struct bytes field;
+    struct claim_naming naming = {
+        .workflow = claim->workflow, .key = claim->key, .action = claim->action, .thread = claim->thread, .run = claim->run};
+    *ret = (struct ledger_command){.op = OP_CLAIM};
+    if (input == NULL)
+        return why_set(why, FULL, "there is not enough memory");
+    if (claim->input.at != NULL) {
+        TRY(take_result(way, claim->input, input, why));
+        naming.input = input;
+    }
+    if (claim->answer != NULL) {
+        enum status status =
+            answer_name(engine_store(direct->engine), direct->space, claim->answer, &way->cli->arena, &naming, &field, why);
+        *ret_misnamed = status == NOTHING || status == INVALID;
+        TRY(status);
+    }
+    TRY(direct_name(direct, &naming, &way->cli->arena, ret, &field, why));
+    ret->in_turn = claim->answer != NULL;
+    return OK;
+}
+
 static enum status direct_claim(struct way *way, const struct way_claim *claim, bool linger, struct way_answer *ret,
-                                struct why *why)
+                                bool *ret_misnamed, struct why *why)
 {
     struct direct direct;
     struct ledger_answer answer;
+    struct ledger_command command;
     TRY(open_direct(way, &direct, why));
-    struct json input;
-    struct claim_naming naming = {.workflow = claim->workflow, .key = claim->key, .action = claim->action, .run = claim->run};
-    struct ledger_command command = {.op = OP_CLAIM};
-    struct bytes field;
-    enum status status = OK;
-    if (claim->input.at != NULL) {
-        status = take_result(way, claim->input, &input, why);
-        naming.input = &input;
-    }
-    if (status == OK)
-        status = direct_name(&direct, &naming, &way->cli->arena, &command, &field, why);
+    enum status status = name_direct(way, &direct, claim, &command, ret_misnamed, why);
     command.lease_us = claim->lease_us;
     command.two_phase = true;
     if (claim->keep.at != NULL)
@@ -417,6 +450,8 @@ struct claim_attempt {
     int64_t wait_us;
     struct way_answer *ret_answer;
     char nonce[2 * NONCE_SIZE];
+    bool misnamed; /* on the data: there is no such conversation, or too little was said */
+    struct why misnamed_why;
 };
 
 /* A claim whose answer was lost is sent again with the same nonce, and gets that answer. */
@@ -435,17 +470,26 @@ static enum status try_http_claim(struct way *way, void *ctx, int *ret_code, str
 static enum status try_direct_claim(struct way *way, void *ctx, struct why *why)
 {
     struct claim_attempt *attempt = ctx;
-    return direct_claim(way, attempt->claim, attempt->wait_us > 0, attempt->ret_answer, why);
+    enum status status = direct_claim(way, attempt->claim, attempt->wait_us > 0, attempt->ret_answer, &attempt->misnamed, why);
+    if (attempt->misnamed)
+        attempt->misnamed_why = *why;
+    return status;
 }
 
 enum status way_claim(struct way *way, const struct way_claim *claim, int64_t wait_us, struct way_answer *ret_answer,
                       int *ret_code, struct why *why)
 {
-    struct claim_attempt attempt = {claim, wait_us < HTTP_WAIT_MAX_US ? wait_us : HTTP_WAIT_MAX_US, ret_answer, ""};
+    struct claim_attempt attempt = {
+        .claim = claim, .wait_us = wait_us < HTTP_WAIT_MAX_US ? wait_us : HTTP_WAIT_MAX_US, .ret_answer = ret_answer};
     char random[NONCE_SIZE];
     env_real()->random(env_real(), random, sizeof random);
     bytes_to_hex((struct bytes){random, sizeof random}, attempt.nonce);
-    return find_way(way, &(struct attempt){try_http_claim, try_direct_claim, &attempt}, ret_code, why);
+    enum status status = find_way(way, &(struct attempt){try_http_claim, try_direct_claim, &attempt}, ret_code, why);
+    if (!attempt.misnamed)
+        return status;
+    *why = attempt.misnamed_why;
+    *ret_code = CLI_DATA;
+    return INVALID;
 }
 
 struct say_attempt {

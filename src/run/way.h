@@ -13,6 +13,7 @@
 #include "cli/cli.h"
 #include "ledger/ledger.h"
 #include "policy/policy.h"
+#include "threads/answer.h"
 
 struct way {
     struct cli *cli;         /* its arena and client are this way's own */
@@ -22,9 +23,11 @@ struct way {
 
 struct way_claim {
     struct bytes workflow, key, action;
-    struct bytes run;   /* BYTES_NONE for none */
-    struct bytes input; /* JSON text: what a later claim with this key must bring again; BYTES_NONE for none */
-    struct bytes keep;  /* as written, BYTES_NONE for the policy's */
+    const struct answer_naming *answer; /* an answer in a conversation: without workflow and key; NULL for none */
+    struct bytes thread;                /* … of it, unless the event says so */
+    struct bytes run;                   /* BYTES_NONE for none */
+    struct bytes input;                 /* JSON text: what a later claim with this key must bring again; BYTES_NONE for none */
+    struct bytes keep;                  /* as written, BYTES_NONE for the policy's */
     int64_t keep_us, lease_us;
     int on_unknown; /* of enum on_unknown; -1 for the policy's */
 };
@@ -32,6 +35,7 @@ struct way_claim {
 struct way_answer {
     enum ledger_verdict verdict;
     char intent[32];
+    bool other; /* IN_PROGRESS, OUTCOME_UNKNOWN: `intent` is another one, whose turn it is */
     int64_t fence;
     char downstream[DOWNSTREAM_KEY_SIZE + 1];
     bool may_have_happened; /* PROCEED: an earlier attempt may have had its effect */
@@ -59,7 +63,8 @@ struct way_say {
 void way_init(struct way *way, struct cli *cli);
 
 /* OK: `ret_answer` holds. Otherwise `ret_code` is the exit code and `why` the sentence.
- * RETRY: no way is open, or not now; nothing was done. UNKNOWN: it may have been done. INVALID: it will not be better next time.
+ * RETRY: no way is open, or not now; nothing was done. UNKNOWN: it may have been done. INVALID: it will not be better next time;
+ * with CLI_DATA what was sent is to blame.
  */
 CHECKED enum status way_claim(struct way *way, const struct way_claim *claim, int64_t wait_us, struct way_answer *ret_answer,
                               int *ret_code, struct why *why);

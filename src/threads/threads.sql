@@ -39,11 +39,18 @@ INSERT INTO thread_person (h, thread) VALUES (:h, :thread) ON CONFLICT (h, threa
 INSERT INTO thread_person (h, thread) SELECT (:h::bytea[])[i], (:thread::bigint[])[i] FROM generate_series(1, cardinality(:h::bytea[])) AS i
 ON CONFLICT (h, thread) DO NOTHING
 
+-- What people are shown. A question that a person released has the act's id, so that it counts from then on; shown is the event of that act.
+-- query thread_show(space t, id i) -> thread
+SELECT id, space, epoch, COALESCE((SELECT event FROM event_act WHERE event_act.id = question), question), created, updated, burst, burst_at FROM thread
+WHERE id = :id AND space = :space
+
 -- query thread_list(space t, before i, most i) -> thread
-SELECT {thread} FROM thread WHERE space = :space AND id < :before ORDER BY id DESC LIMIT :most
+SELECT id, space, epoch, COALESCE((SELECT event FROM event_act WHERE event_act.id = question), question), created, updated, burst, burst_at FROM thread
+WHERE space = :space AND id < :before ORDER BY id DESC LIMIT :most
 
 -- query thread_list_person(space t, h b, before i, most i) -> thread
-SELECT t.id, t.space, t.epoch, t.question, t.created, t.updated, t.burst, t.burst_at FROM thread_person p JOIN thread t ON t.id = p.thread
+SELECT t.id, t.space, t.epoch, COALESCE((SELECT event FROM event_act a WHERE a.id = t.question), t.question), t.created, t.updated, t.burst, t.burst_at
+FROM thread_person p JOIN thread t ON t.id = p.thread
 WHERE p.h = :h AND p.thread < :before AND t.space = :space ORDER BY p.thread DESC LIMIT :most
 
 -- What was said in it, newest first.

@@ -117,6 +117,9 @@ def test_a_released_question_is_a_question_of_its_own(inbox, storage):
     assert held.status == 201 and box.client.say("confirm", held, result=1).status == 200
     released = box.act(again, "release")
     assert released.json["thread"] == first["thread"] and released.json["epoch"] == 2
+    assert box.client.get(f"/v1/threads/{first['thread']}").json["question"] == again["event"]
+    for query in ("", "?identity=jon@acme.io"):
+        assert [row["question"] for row in box.client.get(f"/v1/threads{query}").json["data"]] == [again["event"]]
     assert box.send("One more thing: is parking possible near your place in the evening?")["epoch"] == 2
 
 
