@@ -22,10 +22,10 @@ struct mcp_turn {
 };
 
 /* What a caller is told when the answer to an earlier question is not settled. */
-#define MCP_OTHER_IN_PROGRESS                                                                                                    \
+#define MCP_OTHER_IN_PROGRESS \
     "The tool was not called: the answer to another question of this conversation is not settled yet. Wait, then call it again."
-#define MCP_OTHER_UNKNOWN                                                                                                        \
-    "The tool was not called: nobody can tell whether another question of this conversation was answered, and answers wait "     \
+#define MCP_OTHER_UNKNOWN                                                                                                    \
+    "The tool was not called: nobody can tell whether another question of this conversation was answered, and answers wait " \
     "until a person has said so with `semel exceptions resolve`. Tell the user."
 
 /* INVALID says what the caller has to send. Everything lives in the arena, in the call or in the rules. */
