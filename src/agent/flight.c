@@ -262,7 +262,7 @@ static struct way_claim name(const struct proxy *proxy, struct flight *flight, s
         order.answer = answer;
         order.thread = turn->thread;
         order.action = turn->action;
-        return order; /* even when the tool may be called again: the next answer could be another tool's, with other words */
+        return order; /* also when the tool may be called again: that holds for equal calls, and answers say things anew */
     }
     if (flight->treatment.idempotent)
         order.on_unknown = ON_UNKNOWN_RETRY;

@@ -268,7 +268,7 @@ static void submit(struct passage *passage)
     claim->two_phase = false; /* it counts as sent from the moment it is taken */
     claim->attempts_max = INT32_MAX;
     claim->lease_us = passage->rules->timeout_us + LEASE_MORE_US;
-    if (passage->treatment.idempotent && !in_turn) /* the next answer could be another tool's */
+    if (passage->treatment.idempotent && !in_turn) /* equal calls may be made again; answers say things anew */
         claim->on_unknown = ON_UNKNOWN_RETRY;
     if (passage->by_window && passage->identity.given.at == NULL && !in_turn) {
         claim->keep_us = passage->rules->window_us;
