@@ -88,11 +88,15 @@ static int compare_u64(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
+/* FNV-1a, with a border behind each word. It is compared within one pass only, and never stored. */
 static uint64_t shingle_of(const struct bytes *words, size_t count)
 {
-    struct hash hash = hash_parts(words, count);
-    uint64_t n;
-    memcpy(&n, hash.at, sizeof n);
+    uint64_t n = 0xCBF29CE484222325u;
+    for (size_t i = 0; i < count; i++) {
+        for (size_t j = 0; j < words[i].len; j++)
+            n = (n ^ (unsigned char)words[i].at[j]) * 0x100000001B3u;
+        n = (n ^ 0xFF) * 0x100000001B3u;
+    }
     return n;
 }
 

@@ -28,8 +28,7 @@ enum status pass_take(void *ctx, const void *row, struct why *why)
     if (pass->arena->failed)
         return why_set(why, FULL, "no memory for a pass");
     item->source = policy_source(pass->policy, kept->source);
-    TRY(event_read(kept->content, pass->arena, &item->known.incoming, why));
-    return message_read(item->known.incoming.text, pass->arena, &item->known.text, why);
+    return known_read(&item->known, pass->arena, why);
 }
 
 static enum status load_items(struct pass *pass)

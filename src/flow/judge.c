@@ -27,15 +27,27 @@ static bool is_relayed(const struct incoming *a, const struct incoming *b)
     return a->relayed || b->relayed || (from_a != NULL && !knows(b, from_a)) || (from_b != NULL && !knows(a, from_b));
 }
 
-static size_t list_candidates(const struct item *item, struct candidate *candidates)
+/* Two messages that one channel gave two ids are not compared word by word: the person wrote twice. */
+static bool is_another(const struct item *item, enum mark_kind kind, const struct known *known)
+{
+    return kind == MARK_SENDER && !known->gone && item_has_id(&item->known.incoming) &&
+           bytes_eq(known->row.source, item->known.row.source);
+}
+
+static enum status list_candidates(struct pass *pass, const struct item *item, struct candidate *candidates, size_t *ret_count)
 {
     size_t count = 0;
     for (size_t i = 0; i < item->mark_count; i++) {
+        enum mark_kind kind = item->marks[i].kind;
         const struct sighting *sighting = item->marks[i].mark->first;
         for (; sighting != NULL && count < CANDIDATES_MAX; sighting = sighting->next) {
-            const struct known *known = sighting->known;
+            struct known *known = sighting->known;
+            if (is_another(item, kind, known))
+                continue;
+            if (!known->gone)
+                TRY(known_read(known, pass->arena, pass->why));
             candidates[count++] = (struct candidate){
-                .kind = item->marks[i].kind,
+                .kind = kind,
                 .event = known->row.id,
                 .at_us = sighting->at_us,
                 .source = known->gone ? item->known.row.source : known->row.source,
@@ -45,7 +57,8 @@ static size_t list_candidates(const struct item *item, struct candidate *candida
             };
         }
     }
-    return count;
+    *ret_count = count;
+    return OK;
 }
 
 /* The part in front of the @ says that a program writes, so equal texts are no sign of an equal message. */
@@ -159,11 +172,13 @@ static void see(struct pass *pass, struct item *item, struct known *first)
 
 enum status pass_judge(struct pass *pass, struct item *item)
 {
+    size_t count = 0;
     struct candidate candidates[CANDIDATES_MAX];
     struct quiet *quiet;
     TRY(pass->recall->quiet(pass, item, &quiet));
     struct decide_event event = question_of(pass, item, quiet);
-    item->verdict = decide_event(&event, candidates, list_candidates(item, candidates));
+    TRY(list_candidates(pass, item, candidates, &count));
+    item->verdict = decide_event(&event, candidates, count);
     struct known *first = item->verdict.first != 0 ? known_first(item) : NULL;
     if (item->verdict.verdict == EVENT_SUPPRESSED && first != NULL && count_copy(pass, item, first))
         TRY(pass->recall->card(pass, item, EXCEPTION_LOOP, first->row.id, "loop"));

@@ -105,11 +105,17 @@ static enum status take_known(void *ctx, const void *row, struct why *why)
     known->row.source = arena_dup(marks->arena, got->source);
     known->row.content = arena_dup(marks->arena, got->content);
     known->row.reason = known->row.explanation = BYTES_NONE;
-    if (marks->arena->failed)
-        return why_set(why, FULL, "no memory for a pass");
-    TRY(event_read(known->row.content, marks->arena, &known->incoming, why));
-    TRY(message_read(known->incoming.text, marks->arena, &known->text, why));
     known->gone = false;
+    return marks->arena->failed ? why_set(why, FULL, "no memory for a pass") : OK;
+}
+
+enum status known_read(struct known *known, struct arena *arena, struct why *why)
+{
+    if (known->read)
+        return OK;
+    TRY(event_read(known->row.content, arena, &known->incoming, why));
+    TRY(message_read(known->incoming.text, arena, &known->text, why));
+    known->read = true;
     return OK;
 }
 

@@ -11,8 +11,9 @@
 /* An event that others may repeat. */
 struct known {
     struct row_event row;
-    struct incoming incoming;
+    struct incoming incoming; /* these two when `read`: see known_read() */
     struct message text;
+    bool read;
     bool gone;   /* only its marks are left */
     bool copied; /* row.copies, burst, burst_at are to be written */
     struct known *next;
@@ -51,6 +52,9 @@ bool marks_add(struct marks *marks, struct mark *mark, int64_t event, int64_t at
 
 /* What is stored of the events that have them. */
 CHECKED enum status marks_know(struct marks *marks, struct store *store, struct why *why);
+
+/* Reads what it says, once. Not of one that is gone. */
+CHECKED enum status known_read(struct known *known, struct arena *arena, struct why *why);
 
 /* From now on the event has this mark. */
 void marks_see(struct marks *marks, struct mark *mark, struct known *known);
