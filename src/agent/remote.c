@@ -8,6 +8,7 @@
 #include "cli/print.h"
 #include "env/env.h"
 #include "guard/guard.h"
+#include "secret/seal.h"
 #include "secret/secret.h"
 
 #define TAKEN_US (30 * WHEN_SECOND) /* for a notification, a handshake */
@@ -70,6 +71,7 @@ enum status remote_open(struct proxy *proxy, struct remote **ret_remote, struct 
     struct env *env = env_real();
     const char *headers = cli_text(proxy->cli, "--header");
     ASSERT(remote != NULL);
+    seal_setup(); /* the memory that secrets are read into */
     remote->proxy = proxy;
     enum status status = read_url(proxy, remote, why);
     if (status == OK)

@@ -7,9 +7,9 @@
 #include "destination/header.h"
 #include "env/env.h"
 
-#define OPEN_US (24 * WHEN_HOUR)     /* a request that waits for its answer; a stream */
-#define SHORT_US (30 * WHEN_SECOND)  /* a notification */
-#define LISTEN_PAUSE_US WHEN_SECOND  /* before it is listened again */
+#define OPEN_US (24 * WHEN_HOUR)    /* a request that waits for its answer; a stream */
+#define SHORT_US (30 * WHEN_SECOND) /* a notification */
+#define LISTEN_PAUSE_US WHEN_SECOND /* before it is listened again */
 #define OWN_HEADERS_MAX 8
 #define ARENA_MAX ((size_t)256 << 20)
 
