@@ -6,6 +6,7 @@
 #include "base/forms.h"
 #include "base/when.h"
 #include "cli/print.h"
+#include "destination/header.h"
 #include "env/env.h"
 #include "guard/guard.h"
 #include "secret/seal.h"
@@ -53,6 +54,8 @@ static enum status read_header(struct proxy *proxy, struct remote *remote, struc
         return why_set(why, FULL, "no memory for the headers");
     if (!header_form.fits(name) || !secret_is_reference(reference) || bytes_starts(reference, BYTES("secret:")))
         return why_set(why, INVALID, "--header is NAME=env:VARIABLE or NAME=file:/path, with commas between several");
+    if (header_is_framing(name) || (name.len > 4 && bytes_eq_nocase((struct bytes){name.at, 4}, BYTES("mcp-"))))
+        return why_set(why, INVALID, "the header %.*s is semel's to make", BYTES_ARG(name));
     if (remote->header_count == REMOTE_HEADERS_MAX)
         return why_set(why, INVALID, "--header names more than %d headers", REMOTE_HEADERS_MAX);
     TRY(secret_resolve(secrets, BYTES(""), reference, &value, why));

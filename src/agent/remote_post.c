@@ -174,7 +174,7 @@ static void settle(struct post *post)
         settle_silence(post);
 }
 
-/* Without the lock of the list: what follows from the end for the session. */
+/* What follows from the end for the session. */
 static void look_at_session(struct post *post)
 {
     struct remote *remote = post->remote;
@@ -182,8 +182,9 @@ static void look_at_session(struct post *post)
     int status = post->call.end == TRANSPORT_NOT_SENT || post->call.end == TRANSPORT_LOST ? 0 : post->call.reply.status;
     struct bytes session = header_find(post->request.headers, post->request.header_count, BYTES("mcp-session-id"));
     pthread_mutex_lock(&proxy->lock);
-    if (status == 404 && post->with_session && bytes_is(session, remote->session) && proxy->server.initialize.len > 0 &&
-        !remote->ending) {
+    /* Only what the client posts tells: there are servers without GET that answer it with 404. */
+    if (status == 404 && post->kind == POST_PASSES && post->with_session && bytes_is(session, remote->session) &&
+        proxy->server.initialize.len > 0 && !remote->ending) {
         remote->forgotten = true;
         proxy->server.ready = false;
     }

@@ -9,7 +9,7 @@ import time
 class McpServer:
     def __init__(self, events=False):
         self.events, self.calls, self.requests, self.gate = events, [], [], threading.Event()
-        self.session, self.ended, self.hung_up, self.answers = None, [], threading.Event(), {}
+        self.session, self.ended, self.hung_up, self.answers, self.listens, self.taken = None, [], threading.Event(), {}, True, []
         server = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -29,6 +29,8 @@ class McpServer:
 
             def do_GET(self):
                 server.requests.append((dict(self.headers), b""))
+                if not server.listens:
+                    return server.reply(self, 404, None)
                 self.send_response(200)
                 self.send_header("Content-Type", "text/event-stream")
                 self.end_headers()
@@ -65,6 +67,8 @@ class McpServer:
             result = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": {"name": "counter", "version": "1"}}
             return self.reply(handler, 200, {"jsonrpc": "2.0", "id": message["id"], "result": result})
         if "id" not in message:
+            time.sleep(message.get("params", {}).get("sleep", 0))
+            self.taken.append(message["method"])
             return self.reply(handler, 202, None)
         if message["method"] == "tools/list":
             tools = [{"name": "look", "annotations": {"readOnlyHint": True}}, {"name": "act"}]

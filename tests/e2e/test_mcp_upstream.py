@@ -105,6 +105,15 @@ def test_a_forgotten_session_is_begun_anew(place, upstream):
     assert upstream.ended == [upstream.session]
 
 
+def test_a_server_without_get_may_say_so_with_404(place, upstream):
+    upstream.listens = False
+    agent = place.remote(upstream)
+    until(lambda: any(not body for _, body in list(upstream.requests)), "the question")
+    assert [text(agent.call("act", {"tag": tag})) for tag in "ab"] == ["1", "2"]
+    agent.leave()
+    assert len(posted(upstream, "initialize")) == 1
+
+
 def test_a_refusal_without_an_id_is_the_answer_to_its_request(place, upstream):
     agent = place.remote(upstream)
     upstream.session = "never given"
@@ -145,6 +154,14 @@ def test_since_2026_07_28_a_cancelled_request_is_hung_up(place, upstream):
     assert text(agent.call("look")) == "2" and number not in agent.answers
 
 
+def test_notifications_arrive_in_their_order(place, upstream):
+    agent = place.remote(upstream)
+    agent.send({"method": "notifications/slow", "params": {"sleep": 0.5}})
+    agent.send({"method": "notifications/fast"})
+    agent.ask("tools/list")
+    assert upstream.taken == ["notifications/initialized", "notifications/slow", "notifications/fast"]
+
+
 def test_the_server_asks_and_the_client_answers(place, upstream):
     agent = place.remote(upstream)
     number = agent.begin_call("act", {"sample": True})
@@ -165,6 +182,7 @@ def test_the_server_asks_and_the_client_answers(place, upstream):
     (["--upstream", "smtp://example.com"], "http"),
     (["--upstream", "http://example.com/", "--header", "Authorization=Bearer x"], "env:VARIABLE"),
     (["--upstream", "http://example.com/", "--header", "Authorization=env:NO_SUCH_VARIABLE"], "NO_SUCH_VARIABLE"),
+    (["--upstream", "http://example.com/", "--header", "Mcp-Name=env:HOME"], "Mcp-Name"),
     (["--upstream", "http://example.com/", "--", "true"], "either"),
     (["--header", "A=env:HOME", "--", "true"], "--upstream"),
     ([], "either"),
