@@ -1,9 +1,11 @@
 import os
+import pathlib
+import pickle
 
 import pytest
 
 import providers
-from http_client import Client
+from http_client import OBSERVED, Client
 from outbox import Outbox, policy
 from plain_server import Server
 from semel_process import Postgres, Semel, binary
@@ -16,6 +18,13 @@ STORAGES_IN_TIME = STORAGES if SECONDS >= 30 else STORAGES[:1]  # for what hardl
 def pytest_configure(config):
     if not os.access(binary(), os.X_OK):
         raise pytest.UsageError(f"there is no binary {binary()}; build it, or name one with SEMEL_BINARY")
+
+
+def pytest_sessionfinish():
+    """One of several processes leaves what it saw for the one that compares it with the OpenAPI document."""
+    place = os.environ.get("SEMEL_E2E_OBSERVED")
+    if place and OBSERVED:
+        (pathlib.Path(place) / f"{os.getpid()}.pickle").write_bytes(pickle.dumps(OBSERVED))
 
 
 def pytest_collection_modifyitems(items):
