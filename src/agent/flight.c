@@ -192,6 +192,7 @@ static bool call_server(struct worker *worker, struct flight *flight, const stru
         proxy_wait_until(proxy, beat_us < end_us ? beat_us : end_us);
     }
     bool answered = flight->answered;
+    *ret_begun = !flight->untouched;
     pthread_mutex_unlock(&proxy->lock);
     return answered;
 }
@@ -234,10 +235,11 @@ static void carry_out(struct worker *worker, struct flight *flight, const struct
     } else if (!begun) {
         say_failed(worker, &claim, false, BYTES("the MCP server is not there"));
         proxy_tell_error(proxy, flight->message.id, MCP_ERROR_UNAVAILABLE, claim.intent,
-                         "The tool was not called: its MCP server is not there. Nothing happened; the call may be made again.");
+                         "The tool was not called: %s. Nothing happened; the call may be made again.",
+                         flight->untouched ? flight->why.text : "its MCP server is not there");
     } else {
         say_failed(worker, &claim, true, BYTES("the MCP server ended, or was left, before it answered"));
-        tell_unknown(proxy, flight, claim.intent, "The MCP server ended while it worked on this call.");
+        tell_unknown(proxy, flight, claim.intent, "The MCP server ended, or was lost, while it worked on this call.");
     }
     if (answered->direct)
         hold_drop(proxy->data, claim.intent, claim.fence, hold);

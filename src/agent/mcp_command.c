@@ -17,6 +17,13 @@
 static const char *const if_unreachable_names[] = {"fail", "call", NULL};
 
 const struct cli_option mcp_options[] = {
+    {"--upstream", "URL", CLI_TEXT, "The server is reached here, over streamable HTTP; there is no command then.", NULL, NULL,
+     NULL, false},
+    {"--header", "HEADERS", CLI_TEXT,
+     "Headers for --upstream, with commas between: NAME=env:VARIABLE or NAME=file:/path, never the value.", NULL, NULL, NULL,
+     false},
+    {"--allow-private", NULL, CLI_SWITCH, "--upstream may be on this computer or in its private networks.", NULL, NULL, NULL,
+     false},
     {"--run", "RUN", CLI_TEXT,
      "Which run the calls belong to: equal calls of one run are made once. Without it, each start is its own.", NULL, "SEMEL_RUN",
      NULL, false},
@@ -40,15 +47,17 @@ const struct cli_option mcp_options[] = {
 
 /* ---- names ---- */
 
-/* "node-index.js-1f3a…": from the command, for those who give no name. The hash keeps two of them apart. */
+/* "node-index.js-1f3a…": from the command or URL, for those who give no name. The hash keeps two of them apart. */
 static struct bytes name_of(struct cli *cli)
 {
+    const char *upstream = cli_text(cli, "--upstream");
+    int count = upstream != NULL ? 1 : cli->rest_count;
     struct buf all, shown;
     char hex[16];
     buf_init(&all, 1 << 20);
     buf_init(&shown, 40);
-    for (int i = 0; i < cli->rest_count; i++) {
-        struct bytes word = bytes_of(cli->rest[i]);
+    for (int i = 0; i < count; i++) {
+        struct bytes word = bytes_of(upstream != NULL ? upstream : cli->rest[i]);
         buf_add(&all, (struct bytes){word.at, word.len + 1}); /* with its NUL */
         const char *slash = strrchr(word.at, '/');
         for (const char *c = slash != NULL ? slash + 1 : word.at; i < 2 && *c != '\0' && shown.len < 40; c++)
@@ -85,6 +94,16 @@ static int check_names(const struct cli *cli)
     if (workflow != NULL && (*workflow == '\0' || strlen(workflow) > 128))
         return cli_fail(CLI_USAGE, "--workflow is a name of 1 to 128 bytes.");
     return lease_us >= WHEN_SECOND && lease_us <= WHEN_DAY ? CLI_OK : cli_fail(CLI_USAGE, "--lease is from 1s to 24h.");
+}
+
+static int check_server(const struct cli *cli)
+{
+    bool upstream = cli_on(cli, "--upstream");
+    if (upstream == (cli->rest_count > 0))
+        return cli_fail(CLI_USAGE, "mcp needs either a command behind -- or --upstream URL.");
+    if (!upstream && (cli_on(cli, "--header") || cli_on(cli, "--allow-private")))
+        return cli_fail(CLI_USAGE, "--header and --allow-private go with --upstream.");
+    return CLI_OK;
 }
 
 /* ---- rules ---- */
@@ -130,12 +149,15 @@ static int read_options(struct cli *cli, struct proxy *proxy)
 {
     struct way way;
     const char *run = cli_text(cli, "--run"), *server = cli_text(cli, "--server"), *workflow = cli_text(cli, "--workflow");
-    int code = check_names(cli);
+    int code = check_server(cli);
+    if (code == CLI_OK)
+        code = check_names(cli);
     if (code != CLI_OK)
         return code;
     way_init(&way, cli);
     proxy->cli = cli;
-    proxy->argv = cli->rest;
+    proxy->argv = cli_on(cli, "--upstream") ? NULL : cli->rest;
+    proxy->upstream = proxy->argv == NULL ? bytes_of(cli_text(cli, "--upstream")) : BYTES_NONE;
     proxy->data = way.data;
     proxy->rules.trust = true;
     proxy->lease_us = cli_duration_us(cli, "--lease", 0);

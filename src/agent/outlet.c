@@ -3,6 +3,7 @@
 
 #include "agent/lines.h"
 #include "agent/proxy.h"
+#include "agent/remote.h"
 #include "cli/print.h"
 
 /* True when a flight waits for it: then it gets a copy. */
@@ -40,6 +41,11 @@ static struct passing take_passing(struct proxy *proxy, struct bytes id)
     return found;
 }
 
+void outlet_forget(struct proxy *proxy, struct bytes id)
+{
+    (void)take_passing(proxy, id);
+}
+
 /* The answer to our own handshake with a new server: the client does not see it. */
 static bool is_own_handshake(struct proxy *proxy, const struct mcp_message *message)
 {
@@ -71,6 +77,16 @@ static void take_answer(struct proxy *proxy, struct bytes line, const struct mcp
     proxy_tell(proxy, line);
 }
 
+void outlet_take(struct proxy *proxy, struct bytes line)
+{
+    struct mcp_message message;
+    mcp_message_read(line, &message);
+    if (message.kind == MCP_RESPONSE)
+        take_answer(proxy, line, &message);
+    else
+        proxy_tell(proxy, line);
+}
+
 static void read_server(struct proxy *proxy)
 {
     struct lines lines;
@@ -78,13 +94,8 @@ static void read_server(struct proxy *proxy)
     enum status status;
     lines_init(&lines, proxy->server.out, MCP_LINE_MAX);
     while ((status = lines_next(&lines, -1, &line)) == OK) {
-        struct mcp_message message;
         proxy->server.has_spoken = true;
-        mcp_message_read(line, &message);
-        if (message.kind == MCP_RESPONSE)
-            take_answer(proxy, line, &message);
-        else
-            proxy_tell(proxy, line);
+        outlet_take(proxy, line);
     }
     if (status == FULL)
         cli_note("the MCP server sent a line of more than %zu bytes; nothing more is read from it.", MCP_LINE_MAX);
@@ -94,6 +105,10 @@ static void read_server(struct proxy *proxy)
 void *outlet_main(void *arg)
 {
     struct proxy *proxy = arg;
+    if (proxy->server.remote != NULL) {
+        remote_listen(proxy->server.remote);
+        return NULL;
+    }
     do
         read_server(proxy);
     while (server_replace(proxy));

@@ -1,5 +1,5 @@
 /*
- * proxy: `semel mcp -- cmd…`, a stdio proxy between an agent and an MCP server. Each tool call that may change something is made
+ * proxy: `semel mcp -- cmd…` or `--upstream URL`, a stdio proxy between an agent and an MCP server. Each tool call that may change something is made
  * once for its key; everything else passes byte for byte.
  *
  *     client ──► intake ──────────── passes ───────────► server          intake  reads the client (proxy.c)
@@ -48,7 +48,9 @@ struct flight {
     /* under the proxy's lock */
     bool at_server;     /* its line is going there, or went */
     int64_t generation; /* of the server that has it */
-    bool lost;          /* that server is gone */
+    bool lost;          /* that server is gone, or its connection */
+    bool untouched;     /* … and nothing of the call has reached it, or it refused it unread */
+    struct why why;     /* … because */
     bool answered;
     struct buf answer;
     bool abandoned; /* the client does not wait for it any more */
@@ -62,8 +64,9 @@ struct passing {
     bool lists_tools, handshake;
 };
 
-/* The server process. It may be replaced; each has a number. */
+/* The server process, or what stands for it. A process may be replaced; each has a number. */
 struct server {
+    struct remote *remote; /* reached over HTTP: then there is no process. See remote.h */
     pid_t pid;
     int in, out; /* its stdin and stdout */
     _Atomic int64_t generation;
@@ -79,7 +82,8 @@ struct server {
 
 struct proxy {
     struct cli *cli;
-    char *const *argv;
+    char *const *argv;                /* NULL when … */
+    struct bytes upstream;            /* … the server is reached at this URL */
     struct policy *policy;            /* holds the rules' texts; NULL for none */
     struct mcp_server_rules rules;    /* the operator's, with what the command line adds */
     struct bytes name, workflow, run; /* of the server; of the ledger; the run or session */
@@ -137,6 +141,9 @@ int64_t server_wait_ready(struct proxy *proxy);
 /* Its end was read: reaps it and, while the client is there, starts another. True when there is one. Outlet only. */
 bool server_replace(struct proxy *proxy);
 
+/* The handshake that the client had with the first server, under an id of our own: "semel-restart-NUMBER". */
+void server_handshake(const struct server *server, int64_t number, struct buf *out);
+
 /* No more lines: the server may end. Then it is told to, and at last made to. */
 void server_close_input(struct proxy *proxy);
 void server_end(struct proxy *proxy);
@@ -144,6 +151,12 @@ void server_end(struct proxy *proxy);
 /* ---- outlet.c ---- */
 
 void *outlet_main(void *proxy);
+
+/* One message of the server, without a newline. Outlet, or the upstream thread. */
+void outlet_take(struct proxy *proxy, struct bytes line);
+
+/* A request that passed and was cancelled will not be answered. */
+void outlet_forget(struct proxy *proxy, struct bytes id);
 
 /* ---- flight.c ---- */
 

@@ -9,6 +9,7 @@
 
 #include "agent/lines.h"
 #include "agent/proxy.h"
+#include "agent/remote.h"
 #include "base/when.h"
 #include "cli/print.h"
 #include "env/env.h"
@@ -80,7 +81,10 @@ enum status server_start(struct proxy *proxy, struct why *why)
     pthread_mutex_init(&server->write_lock, NULL);
     buf_init(&server->initialize, MCP_LINE_MAX);
     buf_init(&server->initialized, MCP_LINE_MAX);
-    TRY(spawn_server(proxy, why));
+    if (proxy->argv != NULL)
+        TRY(spawn_server(proxy, why));
+    else
+        TRY(remote_open(proxy, &server->remote, why));
     server->generation = 1;
     server->ready = true;
     return OK;
@@ -106,6 +110,12 @@ bool server_send(struct proxy *proxy, struct bytes line, int64_t generation, boo
     pthread_mutex_unlock(&proxy->lock);
     if (there == 0)
         return false;
+    if (server->remote != NULL) {
+        remote_send(server->remote, line);
+        if (ret_begun != NULL)
+            *ret_begun = true;
+        return true;
+    }
     pthread_mutex_lock(&server->write_lock);
     if (server->in >= 0 && (generation == 0 || generation == server->generation))
         wrote = lines_write(server->in, line);
@@ -170,19 +180,24 @@ static void give_up(struct proxy *proxy)
     (void)!write(proxy->wake, &(uint64_t){1}, sizeof(uint64_t));
 }
 
-/* The handshake that the client had with the first server, under an id of our own; outlet.c does the rest with the answer. */
+void server_handshake(const struct server *server, int64_t number, struct buf *out)
+{
+    struct bytes line = buf_bytes(&server->initialize);
+    struct mcp_message message;
+    mcp_message_read(line, &message);
+    size_t before = (size_t)(message.id.at - line.at);
+    buf_add(out, (struct bytes){line.at, before});
+    buf_printf(out, "\"semel-restart-%lld\"", (long long)number);
+    buf_add(out, bytes_from(line, before + message.id.len));
+}
+
+/* outlet.c does the rest with the answer. */
 static void shake_hands(struct proxy *proxy)
 {
     struct server *server = &proxy->server;
-    struct bytes line = buf_bytes(&server->initialize);
-    struct mcp_message message;
     struct buf again;
-    mcp_message_read(line, &message);
-    size_t before = (size_t)(message.id.at - line.at);
     buf_init(&again, MCP_LINE_MAX + 256);
-    buf_add(&again, (struct bytes){line.at, before});
-    buf_printf(&again, "\"semel-restart-%lld\"", (long long)server->generation);
-    buf_add(&again, bytes_from(line, before + message.id.len));
+    server_handshake(server, server->generation, &again);
     pthread_mutex_lock(&server->write_lock);
     (void)lines_write(server->in, buf_bytes(&again));
     pthread_mutex_unlock(&server->write_lock);
@@ -255,6 +270,10 @@ static bool ends_within(struct proxy *proxy, int64_t us)
 void server_end(struct proxy *proxy)
 {
     static const int signals[] = {SIGTERM, SIGKILL};
+    if (proxy->server.remote != NULL) {
+        remote_end(proxy->server.remote);
+        return;
+    }
     /* A server may still work for a client that only closed its end; not for one that is gone. */
     while (!proxy->stop && getppid() == proxy->front)
         if (ends_within(proxy, LOOK_EVERY_US))

@@ -106,12 +106,13 @@ const struct cli_command cli_commands[] = {
     {"keys lint", "Look at the keys of the last days, and say whether duplicates would be recognised.", {{0}}, keys_lint_options, ALL_SHARED,
      "Names what is wrong, proposes a template and says what it would have done on the same traffic. Exit 65 when there is a problem.\n\n"
      "  semel keys lint --workflow followup --since 30d", keys_lint_run},
-    {"mcp", "Make each tool call of an MCP server once: put it in front of the server's command.",
-     {{"CMD [ARG...]", CLI_REST, "The server's command and its arguments.", NULL, false}}, mcp_options, CLI_CALLS_URL,
+    {"mcp", "Make each tool call of an MCP server once: put it in front of the server's command, or of its URL.",
+     {{"CMD [ARG...]", CLI_REST, "The server's command and its arguments, unless --upstream says where it is.", NULL, true}}, mcp_options, CLI_CALLS_URL,
      "Speaks MCP on stdin and stdout. Tools that only read pass; any other call goes through the ledger, and an equal one of the same run gets\n"
      "its result. Works with a daemon or, like semel run, on the data itself. The exit code is the server's.\n\n"
      "  semel mcp -- npx -y @modelcontextprotocol/server-filesystem /srv/files\n"
-     "  semel mcp --run \"$TICKET\" --server mail --key-fields 'send_mail=to,template' -- ./mail-server", mcp_run},
+     "  semel mcp --run \"$TICKET\" --server mail --key-fields 'send_mail=to,template' -- ./mail-server\n"
+     "  semel mcp --upstream https://mail.example.com/mcp --header Authorization=env:MAIL_AUTH", mcp_run},
     {"mcp-server", "Give an agent semel's own tools: check, claim, confirm, fail, explain, list exceptions.", {{0}}, NULL, CLI_CALLS_DAEMON,
      "Speaks MCP on stdin and stdout and asks the daemon, with the rights of SEMEL_TOKEN. In an agent's settings:\n\n"
      "  { \"mcpServers\": { \"semel\": { \"command\": \"semel\", \"args\": [\"mcp-server\"] } } }", mcp_server_run},

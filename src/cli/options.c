@@ -235,7 +235,7 @@ static enum status fill(struct cli *ret, struct why *why)
                        command->arguments[ret->argument_count].name, command->name);
     for (size_t i = 0; (option = cli_option_at(command, i)) != NULL; i++)
         TRY(fill_option(option, &ret->values[i], command, why));
-    if (cli_has_rest(command) && ret->rest_count == 0)
+    if (cli_has_rest(command) && ret->rest_count == 0 && !command->arguments[0].optional)
         return why_set(why, INVALID, "%s needs a command: semel %s … -- %s", command->name, command->name,
                        command->arguments[0].name);
     return OK;

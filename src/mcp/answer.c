@@ -131,6 +131,15 @@ void mcp_write_error(struct buf *buf, struct bytes id, enum mcp_error code, cons
     json_close(&out, '}');
 }
 
+void mcp_write_refusal(struct buf *buf, struct bytes id, struct bytes error)
+{
+    struct json_out out = json_out_to(buf);
+    begin(&out, id);
+    json_name(&out, "error");
+    json_raw(&out, error);
+    json_close(&out, '}');
+}
+
 static void write_meta(struct json_out *out, const struct json *meta, const char *intent)
 {
     json_name(out, "_meta");

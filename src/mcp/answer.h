@@ -49,6 +49,9 @@ const char *mcp_error_name(enum mcp_error code);
 /* `id` as the caller wrote it, BYTES_NONE for null; `intent` may be NULL. */
 void mcp_write_error(struct buf *out, struct bytes id, enum mcp_error code, const char *intent, const char *sentence);
 
+/* A server's error, as it wrote it, under the id of the request that it meant. */
+void mcp_write_refusal(struct buf *out, struct bytes id, struct bytes error);
+
 /* The kept result under the caller's own id, marked _meta["dev.semel/replayed"]. False when what was kept is no result: then
  * nothing was written. */
 bool mcp_write_replay(struct buf *out, struct bytes id, const struct json *kept, const char *intent);

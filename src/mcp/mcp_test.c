@@ -3,6 +3,7 @@
 #include "mcp/answer.h"
 #include "mcp/budget.h"
 #include "mcp/key.h"
+#include "mcp/route.h"
 #include "mcp/sse.h"
 #include "mcp/turn.h"
 
@@ -400,6 +401,54 @@ TEST(an_event_stream_leaves_as_the_bytes_that_came_however_it_was_cut)
     mcp_sse_init(&small, 8);
     CHECK(!mcp_sse_feed(&small, BYTES("data: too long")));
     mcp_sse_release(&small);
+}
+
+/* ---- headers ---- */
+
+#define MODERN "\"_meta\":{\"io.modelcontextprotocol/protocolVersion\":\"2026-07-28\"}"
+
+TEST(the_headers_of_a_message_say_what_its_body_says)
+{
+    static const struct {
+        const char *text, *version, *name; /* NULL: none */
+    } rows[] = {
+        {"{\"id\":1,\"method\":\"tools/call\",\"params\":{\"name\":\"act\"," MODERN "}}", "2026-07-28", "act"},
+        {"{\"id\":1,\"method\":\"prompts/get\",\"params\":{" MODERN ",\"name\":\"p q\"}}", "2026-07-28", "p q"},
+        {"{\"id\":1,\"method\":\"resources/read\",\"params\":{\"uri\":\"a://b\"," MODERN "}}", "2026-07-28", "a://b"},
+        {"{\"id\":1,\"method\":\"tools/list\",\"params\":{\"name\":\"act\"," MODERN "}}", "2026-07-28", NULL},
+        {"{\"id\":1,\"method\":\"tools/call\",\"params\":{\"name\":\"a\\nB: c\"," MODERN "}}", "2026-07-28",
+         "=?base64?YQpCOiBj?="},
+        {"{\"id\":1,\"method\":\"tools/call\",\"params\":{\"name\":\" a\"," MODERN "}}", "2026-07-28", "=?base64?IGE=?="},
+        {"{\"id\":1,\"method\":\"tools/call\",\"params\":{\"name\":\"=?base64?\"," MODERN "}}", "2026-07-28",
+         "=?base64?PT9iYXNlNjQ/?="},
+        {"{\"id\":1,\"method\":\"tools/call\",\"params\":{\"name\":\"act\"}}", NULL, NULL},
+        {"{\"id\":1,\"method\":\"tools/call\",\"params\":{\"_meta\":{\"io.modelcontextprotocol/protocolVersion\":\"2\\r\\n\"}}}",
+         NULL, NULL},
+        {"{\"id\":1,\"method\":\"tools/list\"}", NULL, NULL},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct mcp_message message;
+        struct mcp_route route;
+        struct arena arena;
+        arena_init(&arena, 1 << 20);
+        mcp_message_read(bytes_of(rows[i].text), &message);
+        mcp_route_read(&message, &arena, &route);
+        CHECK_INT(route.modern, rows[i].version != NULL);
+        CHECK_TEXT(route.version, rows[i].version != NULL ? rows[i].version : "");
+        CHECK_TEXT(route.name, rows[i].name != NULL ? rows[i].name : "");
+        arena_release(&arena);
+    }
+}
+
+TEST(the_version_is_the_one_that_the_server_chose)
+{
+    struct arena arena;
+    arena_init(&arena, 1 << 20);
+    CHECK_TEXT(mcp_agreed_version(BYTES("{\"protocolVersion\":\"2025-06-18\"}"), &arena), "2025-06-18");
+    CHECK_INT(mcp_agreed_version(BYTES("{\"protocolVersion\":\"a\\r\\nb\"}"), &arena).len, 0);
+    CHECK_INT(mcp_agreed_version(BYTES("{}"), &arena).len, 0);
+    CHECK_INT(mcp_agreed_version(BYTES_NONE, &arena).len, 0);
+    arena_release(&arena);
 }
 
 /* ---- budgets ---- */

@@ -9,6 +9,7 @@ import time
 class McpServer:
     def __init__(self, events=False):
         self.events, self.calls, self.requests, self.gate = events, [], [], threading.Event()
+        self.session, self.ended, self.hung_up, self.answers, self.listens, self.taken = None, [], threading.Event(), {}, True, []
         server = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -22,8 +23,14 @@ class McpServer:
                 server.requests.append((dict(self.headers), body))
                 server.answer(self, json.loads(body))
 
+            def do_DELETE(self):
+                server.ended.append(self.headers["Mcp-Session-Id"])
+                server.reply(self, 200, None)
+
             def do_GET(self):
                 server.requests.append((dict(self.headers), b""))
+                if not server.listens:
+                    return server.reply(self, 404, None)
                 self.send_response(200)
                 self.send_header("Content-Type", "text/event-stream")
                 self.end_headers()
@@ -37,8 +44,31 @@ class McpServer:
         self.port = self.http.server_address[1]
         threading.Thread(target=self.http.serve_forever, daemon=True).start()
 
+    def forget_sessions(self):
+        """From now on a session has to be begun with initialize, and the one before is not known."""
+        self.session = f"session-{len(self.requests)}"
+
+    def sample(self, handler):
+        """Asks the client something in the middle of a call; an answer is posted while the stream is open."""
+        handler.wfile.write(b"data: {\"jsonrpc\":\"2.0\",\"id\":\"s1\",\"method\":\"sampling/createMessage\",\"params\":{}}\n\n")
+        handler.wfile.flush()
+        until = time.monotonic() + 30
+        while "s1" not in self.answers and time.monotonic() < until:
+            time.sleep(0.01)
+        return self.answers["s1"]
+
     def answer(self, handler, message):
+        if self.session and message.get("method") != "initialize" and handler.headers["Mcp-Session-Id"] != self.session:
+            return self.reply(handler, 404, {"jsonrpc": "2.0", "id": None, "error": {"code": -32001, "message": "Session not found"}})
+        if "method" not in message:
+            self.answers[message["id"]] = message["result"]
+            return self.reply(handler, 202, None)
+        if message["method"] == "initialize":
+            result = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": {"name": "counter", "version": "1"}}
+            return self.reply(handler, 200, {"jsonrpc": "2.0", "id": message["id"], "result": result})
         if "id" not in message:
+            time.sleep(message.get("params", {}).get("sleep", 0))
+            self.taken.append(message["method"])
             return self.reply(handler, 202, None)
         if message["method"] == "tools/list":
             tools = [{"name": "look", "annotations": {"readOnlyHint": True}}, {"name": "act"}]
@@ -53,6 +83,22 @@ class McpServer:
         time.sleep(given.get("sleep", 0))
         if given.get("gate"):
             self.gate.wait(30)
+        if given.get("watch"):
+            handler.connection.settimeout(30)
+            if handler.connection.recv(1) == b"":
+                self.hung_up.set()
+            handler.close_connection = True
+            return None
+        if given.get("half"):  # a stream that ends before the answer
+            handler.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"x\"}\n\n")
+            handler.close_connection = True
+            return None
+        if given.get("sample"):
+            handler.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n")
+            result = {"content": [{"type": "text", "text": self.sample(handler)["said"]}]}
+            handler.wfile.write(b"data: " + json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}).encode() + b"\n\n")
+            handler.close_connection = True
+            return None
         if given.get("drop"):
             handler.close_connection = True
             handler.connection.close()
@@ -62,12 +108,12 @@ class McpServer:
 
     def reply(self, handler, status, message):
         events = self.events and status == 200
-        body = json.dumps(message).encode() if message is not None else b""
+        body = json.dumps(message, indent=None if self.events else 1).encode() if message is not None else b""
         if events:
             body = b"event: message\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\",\"params\":{}}\n\nid: 7\nevent: message\ndata: " + body + b"\n\n"
         handler.send_response(status)
         handler.send_header("Content-Type", "text/event-stream" if events else "application/json")
-        handler.send_header("Mcp-Session-Id", "from-the-server")
+        handler.send_header("Mcp-Session-Id", self.session or "from-the-server")
         handler.send_header("Content-Length", str(len(body)))
         handler.end_headers()
         handler.wfile.write(body)

@@ -21,9 +21,9 @@ UNKNOWN, IN_PROGRESS, KEY_REUSED, NOT_KEPT, UNAVAILABLE, BUDGET = -32080, -32081
 class Agent:
     """A client of `semel mcp`, with a line of its own for everything."""
 
-    def __init__(self, directory, url, options=(), data=None, env=None):
+    def __init__(self, directory, url, options=(), data=None, env=None, server=("--", sys.executable, SERVER)):
         self.count = pathlib.Path(directory) / "count"
-        words = [binary(), "mcp", *(["--data", data] if data else []), *options, "--", sys.executable, SERVER]
+        words = [binary(), "mcp", *(["--data", data] if data else []), *options, *server]
         environment = {name: value for name, value in os.environ.items() if not name.startswith("SEMEL_")}
         environment.update(SEMEL_URL=url, COUNT=str(self.count), XDG_STATE_HOME=str(pathlib.Path(directory) / "state"), **(env or {}))
         self.process = subprocess.Popen(words, cwd=directory, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)

@@ -174,3 +174,64 @@ def test_over_http_a_server_that_dies_leaves_it_unknown(http, env):
     server.kill()
     outcome = json.loads(waiting.communicate(timeout=WAIT)[0])[-1]
     assert not outcome["ok"] and outcome["code"] == -32080 and outcome["data"]["intent"].startswith("int_")
+
+
+# ---- stdio in front, HTTP behind ----
+
+
+def in_front(port, *options):
+    return {"command": binary(), "args": ["mcp", "--upstream", f"http://127.0.0.1:{port}/mcp", "--allow-private", *options]}
+
+
+@pytest.fixture
+def remote(peers, env, request):
+    """A counting server over HTTP, without a daemon."""
+    port = free_port()
+    server = peers.start_counter(port, env["COUNT"], **getattr(request, "param", {}))
+    yield peers, port, server
+    server.kill()
+    server.wait()
+
+
+@pytest.mark.parametrize("remote", [{}, {"JSON_ANSWERS": "1"}], indirect=True, ids=["events", "json"])
+def test_a_stdio_client_of_an_http_server_has_each_effect_once(remote, env):
+    peers, port, _ = remote
+    outcomes = peers.run({"stdio": in_front(port), "steps": STEPS}, env)
+    check_steps(outcomes, env)
+    if peers is MODERN:
+        assert outcomes[0]["protocol"] == "2026-07-28"
+
+
+def test_a_new_stdio_client_of_an_http_server_gets_the_result(remote, env):
+    peers, port, _ = remote
+    plan = {"stdio": in_front(port, "--run", "ticket-7"), "steps": [{"list": True}, call("bump", tag="a")]}
+    first, second = (peers.run(plan, env)[-1] for _ in range(2))
+    assert text(first) == text(second) == "1" and replayed(second) and effects(env) == ["a"]
+
+
+def test_an_http_server_that_dies_leaves_the_call_of_a_stdio_client_unknown(remote, env):
+    peers, port, server = remote
+    plan = {"stdio": in_front(port, "--run", "ticket-7"), "steps": [{"list": True}, call("bump", tag="a", ms=30000), call("bump", tag="a", ms=30000)]}
+    waiting = subprocess.Popen([peers.node, "client.mjs", json.dumps(plan)], cwd=peers.folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, env={**os.environ, **env})
+    until(lambda: effects(env) == ["a"], "the first call")
+    server.kill()
+    outcomes = json.loads(waiting.communicate(timeout=WAIT)[0])[-2:]
+    assert [(outcome["ok"], outcome["code"]) for outcome in outcomes] == [(False, -32080)] * 2 and effects(env) == ["a"]
+
+
+def test_the_everything_server_works_over_http_behind_stdio(env):
+    peers = peers_or_skip(LEGACY)
+    port = free_port()
+    server = subprocess.Popen(peers.server("everything", "streamableHttp"), cwd=peers.folder, env={**os.environ, "PORT": str(port)}, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                              stderr=subprocess.PIPE, text=True)
+    try:
+        line = server.stderr.readline()
+        while "listening" not in line:
+            assert line, "the server ended"
+            line = server.stderr.readline()
+        echo = call("echo", message="hello")
+        tools, first, second = peers.run({"stdio": in_front(port), "steps": [{"list": True}, echo, echo]}, env)
+        assert "echo" in tools["tools"] and "hello" in text(first) and text(first) == text(second)
+    finally:
+        server.kill()
+        server.wait()
