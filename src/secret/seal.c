@@ -1,6 +1,7 @@
 #include "secret/seal.h"
 
 #include <endian.h>
+#include <pthread.h>
 #include <sodium.h>
 
 #include "base/hash.h"
@@ -21,9 +22,49 @@ void seal_setup(void)
 
 /* ---- memory ---- */
 
+/*
+ * Blocks that were given back, wiped, for the next text of the same length: getting one from the system costs several calls that stop
+ * every thread for a moment, and a busy source opens its secret with each delivery.
+ */
+#define KEPT_MAX 8
+#define KEPT_SIZE_MAX 4096
+
+static struct {
+    pthread_mutex_t lock;
+    struct secret_text at[KEPT_MAX];
+    size_t count;
+} kept = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static char *take_kept(size_t len)
+{
+    char *at = NULL;
+    pthread_mutex_lock(&kept.lock);
+    for (size_t i = 0; i < kept.count && at == NULL; i++)
+        if (kept.at[i].len == len) {
+            at = kept.at[i].at;
+            kept.at[i] = kept.at[--kept.count];
+        }
+    pthread_mutex_unlock(&kept.lock);
+    return at;
+}
+
+static bool keep(const struct secret_text *text)
+{
+    pthread_mutex_lock(&kept.lock);
+    bool room = kept.count < KEPT_MAX && text->len <= KEPT_SIZE_MAX;
+    if (room) {
+        sodium_memzero(text->at, text->len);
+        kept.at[kept.count++] = *text;
+    }
+    pthread_mutex_unlock(&kept.lock);
+    return room;
+}
+
 bool secret_text_make(size_t len, struct secret_text *ret_text)
 {
-    char *at = len < SIZE_MAX ? sodium_malloc(len + 1) : NULL;
+    char *at = take_kept(len);
+    if (at == NULL)
+        at = len < SIZE_MAX ? sodium_malloc(len + 1) : NULL;
     if (at == NULL)
         return false;
     at[len] = '\0';
@@ -33,7 +74,8 @@ bool secret_text_make(size_t len, struct secret_text *ret_text)
 
 void secret_text_free(struct secret_text *text)
 {
-    sodium_free(text->at);
+    if (text->at != NULL && !keep(text))
+        sodium_free(text->at);
     *text = (struct secret_text){NULL, 0};
 }
 

@@ -6,7 +6,8 @@
  *
  * Both carry where they belong (space, name, version, and for `wrapped` the master key's id) as associated data, each part behind its length:
  * a row that was changed, moved or taken from an older version does not open. A new master key wraps the data key anew; `sealed` stays as it is.
- * Plain text is only ever in memory of `struct secret_text`: locked, not in core dumps, between guard pages, zeroed when freed.
+ * Plain text is only ever in memory of `struct secret_text`: locked, not in core dumps, between guard pages, zeroed when freed. A few wiped
+ * blocks are kept for the next text of their length.
  */
 #ifndef SEMEL_SECRET_SEAL_H
 #define SEMEL_SECRET_SEAL_H
