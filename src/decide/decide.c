@@ -24,6 +24,7 @@ static const struct {
     {"maybe_same", "It looks like a message that came before, but not surely."},
     {"maybe_short", "The same few words came from the same person by another channel moments ago."},
     {"automatic", "A machine wrote it; it must not be answered."},
+    {"unreadable", "What is stored of it cannot be read."},
     {"muted", "Its source is muted."},
     {"limited", "Its source has sent more than it may for now."},
     {"loop", "There were too many messages in this conversation in a short time."},

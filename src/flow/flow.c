@@ -5,6 +5,7 @@
 #include "base/log.h"
 
 #define SWEEP_EVERY_US (5 * WHEN_SECOND)
+#define FAILED_AGAIN_US (1 * WHEN_SECOND)
 #define TICK_EVERY_US (60 * WHEN_SECOND)       /* each one is a commit: a quiet house stays quiet */
 #define TICK_SHARED_EVERY_US (5 * WHEN_SECOND) /* with other nodes, one of which may have stopped */
 
@@ -28,12 +29,19 @@ enum status pass_take(void *ctx, const void *row, struct why *why)
     if (pass->arena->failed)
         return why_set(why, FULL, "no memory for a pass");
     item->source = policy_source(pass->policy, kept->source);
-    return known_read(&item->known, pass->arena, why);
+    enum status status = known_read(&item->known, pass->arena, why);
+    if (status != INVALID && status != BROKEN)
+        return status;
+    /* One row that cannot be read must not keep the others waiting. It is kept. */
+    LOG(LOG_ERROR, "an event cannot be read", LOG_TEXT("source", kept->source), LOG_CSTR("why", why->text));
+    item->known = (struct known){.row = *kept, .incoming = {.kind = BYTES("event")}, .read = true};
+    item->unreadable = true;
+    return OK;
 }
 
 static enum status load_items(struct pass *pass)
 {
-    struct q_event_undecided waiting = {FLOW_PASS_MAX};
+    struct q_event_undecided waiting = {pass->flow->most};
     pass->items = arena_zalloc(pass->arena, FLOW_PASS_MAX, sizeof *pass->items);
     if (pass->items == NULL)
         return pass_no_memory(pass);
@@ -44,7 +52,7 @@ static enum status load_items(struct pass *pass)
 static enum status run_pass(struct pass *pass)
 {
     TRY(load_items(pass));
-    pass->flow->more = pass->count == FLOW_PASS_MAX;
+    pass->flow->more = (int64_t)pass->count == pass->flow->most;
     if (pass->count == 0)
         return OK;
     TRY(pass_collect(pass));
@@ -126,6 +134,20 @@ static void submit(struct flow *flow)
     engine_submit(flow->engine, &flow->command);
 }
 
+/* After a failure fewer at a time, and soon again; afterwards more and more. Under the lock. True: there is more to do at once. */
+static bool plan_next(struct flow *flow, bool good)
+{
+    struct env *env = engine_env(flow->engine);
+    if (good) {
+        flow->most = flow->most * 2 < FLOW_PASS_MAX ? flow->most * 2 : FLOW_PASS_MAX;
+        return flow->more || flow->again;
+    }
+    bool smaller = flow->most > 1;
+    flow->most = flow->most > 4 ? flow->most / 4 : 1;
+    flow->tick_due_us = env->boot_us(env) + FAILED_AGAIN_US;
+    return smaller;
+}
+
 static void pass_done(struct engine_command *command)
 {
     struct flow *flow = command->user;
@@ -138,7 +160,7 @@ static void pass_done(struct engine_command *command)
     if (good && flow->forwarded > 0 && flow->act != NULL)
         act_wake(flow->act);
     pthread_mutex_lock(&flow->lock);
-    again = good && (flow->more || flow->again) && !flow->stopped;
+    again = plan_next(flow, good) && !flow->stopped;
     flow->again = false;
     flow->busy = again;
     pthread_mutex_unlock(&flow->lock);
@@ -246,6 +268,7 @@ enum status flow_open(struct engine *engine, struct act *act, struct flow **ret_
         return why_set(why, FULL, "no memory for the flow");
     flow->engine = engine;
     flow->act = act;
+    flow->most = FLOW_PASS_MAX;
     memcpy(flow->counts[FLOW_SOURCES_MAX].source, "other", sizeof "other");
     arena_init(&flow->arena, 1 << 10);
     pthread_mutex_init(&flow->lock, NULL);

@@ -22,6 +22,7 @@ struct flow {
     int64_t policy_version;
     bool busy, again, stopped;
     int64_t tick_due_us; /* boot clock */
+    int64_t most; /* events of the next pass: fewer after one that failed, since large ones together may not fit into memory */
     /* of the pass under way */
     bool more;
     size_t forwarded;
@@ -53,6 +54,7 @@ struct item {
     struct ledger_command submit;
     struct effect_order order;
     bool forwards;
+    bool unreadable;
 };
 
 struct quiet {

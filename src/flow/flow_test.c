@@ -1,6 +1,7 @@
 #include "flow/flow.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "base/when.h"
 #include "check.h"
@@ -466,6 +467,65 @@ TEST(the_key_of_a_conversation_of_the_users_own_has_its_parts_apart)
 }
 
 /* ---- storage ---- */
+
+TEST_BOTH(an_event_that_cannot_be_read_keeps_nobody_waiting)
+{
+    struct world world;
+    world_open(&world, storage);
+    struct bytes content = BYTES("{\"kind\":");
+    int64_t bad = 0;
+    struct stage_order order = {.space = BYTES("main"),
+                                .source = BYTES("form"),
+                                .record = BYTES("{}\n"),
+                                .contents = &content,
+                                .count = 1,
+                                .keep_us = WHEN_HOUR,
+                                .events = &bad};
+    struct engine_command command = {.write = write_order, .user = &order, .arena = &world.house.arena, .done = nothing};
+    run_write(&world, &command);
+    int64_t good = stage(&world, "form", "d1", "jon@acme.io", QUESTION);
+    pass(&world);
+    expect(&world, bad, EVENT_IGNORED, "unreadable", 0);
+    expect(&world, good, EVENT_ACCEPTED, "new", 0);
+    CHECK_INT(look(&world, bad).until, 0);
+    CHECK_INT(forwards(&world), 1);
+    world_close(&world);
+}
+
+/* A batch's memory is bounded: what does not fit together is decided in smaller passes. */
+TEST(events_too_large_to_be_decided_together_are_decided_one_after_the_other)
+{
+    enum { EVENTS = 12, LARGE = 24 << 20 };
+    struct world world;
+    world_open(&world, HOUSE_SQLITE);
+    char *record = malloc(LARGE);
+    memset(record, 'x', LARGE);
+    static const char head[] = "{\"method\":\"POST\",\"path\":\"/\",\"headers\":[]}\n";
+    memcpy(record, head, sizeof head - 1);
+    for (int i = 0; i < EVENTS; i++) {
+        struct bytes content = arena_printf(&world.house.arena, "{\"kind\":\"event\",\"delivery\":\"d%d\",\"identities\":[]}", i);
+        int64_t event = 0;
+        struct stage_order order = {.space = BYTES("main"),
+                                    .source = BYTES("form"),
+                                    .record = {record, LARGE},
+                                    .contents = &content,
+                                    .count = 1,
+                                    .keep_us = WHEN_HOUR,
+                                    .events = &event};
+        struct engine_command command = {.write = write_order, .user = &order, .arena = &world.house.arena, .done = nothing};
+        run_write(&world, &command);
+    }
+    int failed = 0;
+    for (int i = 0; i < 40 && forwards(&world) < EVENTS; i++) {
+        struct engine_command command = flow_pass(world.flow);
+        engine_step(world.house.engine, &command);
+        failed += command.status != OK;
+    }
+    CHECK(failed > 0);
+    CHECK_INT(forwards(&world), EVENTS);
+    free(record);
+    world_close(&world);
+}
 
 TEST_BOTH(an_event_is_decided_again_when_the_commit_failed)
 {

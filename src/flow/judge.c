@@ -44,8 +44,12 @@ static enum status list_candidates(struct pass *pass, const struct item *item, s
             struct known *known = sighting->known;
             if (is_another(item, kind, known))
                 continue;
-            if (!known->gone)
-                TRY(known_read(known, pass->arena, pass->why));
+            if (!known->gone && !known->read) {
+                enum status status = known_read(known, pass->arena, pass->why);
+                if (status == FULL)
+                    return status;
+                known->gone = status != OK; /* it cannot be read: only its marks count */
+            }
             candidates[count++] = (struct candidate){
                 .kind = kind,
                 .event = known->row.id,
@@ -178,7 +182,8 @@ enum status pass_judge(struct pass *pass, struct item *item)
     TRY(pass->recall->quiet(pass, item, &quiet));
     struct decide_event event = question_of(pass, item, quiet);
     TRY(list_candidates(pass, item, candidates, &count));
-    item->verdict = decide_event(&event, candidates, count);
+    item->verdict = item->unreadable ? (struct decide_verdict){.verdict = EVENT_IGNORED, .reason = "unreadable"}
+                                     : decide_event(&event, candidates, count);
     struct known *first = item->verdict.first != 0 ? known_first(item) : NULL;
     if (item->verdict.verdict == EVENT_SUPPRESSED && first != NULL && count_copy(pass, item, first))
         TRY(pass->recall->card(pass, item, EXCEPTION_LOOP, first->row.id, "loop"));

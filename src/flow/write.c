@@ -43,7 +43,7 @@ void pass_note(struct pass *pass, struct item *item)
                                                                   : 0;
     row->policy = pass->policy_version;
     row->decided = now;
-    row->until = row->verdict == EVENT_HELD ? 0 : now + (source != NULL ? source->keep_us : 30 * WHEN_DAY);
+    row->until = row->verdict == EVENT_HELD || item->unreadable ? 0 : now + (source != NULL ? source->keep_us : 30 * WHEN_DAY);
 }
 
 static void write_decision(struct pass *pass, const struct item *item)
