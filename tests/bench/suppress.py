@@ -3,7 +3,8 @@
 
 A stream of messages whose truth is known: people who write distinct but similar things (the same template with another date or number, "Hi", "yes", the same
 words as somebody else, questions that differ by one word), and real repetitions among them (delivered again, the same by another channel, a notification mail
-that quotes a form). Everything goes through a real daemon; its verdicts are compared with the truth.
+that quotes a form). Everything goes through a real daemon; its verdicts are compared with the truth. Weeks of mail come within seconds, so the guard against
+loops, which holds conversations that run away, is set aside.
 
   false suppression  a new message that was suppressed: nobody would have answered it
   held               a person has to look: new ones (needless work) and old ones (rightly doubted)
@@ -23,9 +24,9 @@ from servers import Semel
 
 POLICY = """version: 1
 sources:
-  chat: {preset: json, verify: none, events: [{kind: message, delivery: "{id}", text: "{text}", identities: [{email: "{email}"}]}]}
-  form: {preset: json, verify: none}
-  mail: {preset: mail, verify: none}
+  chat: {preset: json, verify: none, loop: 100000/10m, events: [{kind: message, delivery: "{id}", text: "{text}", identities: [{email: "{email}"}]}]}
+  form: {preset: json, verify: none, loop: 100000/10m}
+  mail: {preset: mail, verify: none, loop: 100000/10m}
 """
 SHORT = ["Hi", "Hello", "yes", "ok", "Thanks!", "no thank you", "Tomorrow works", "👍", "call me", "any news?"]
 TEMPLATES = [
