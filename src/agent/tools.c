@@ -207,13 +207,9 @@ static void write_story(struct json_out *out, const struct json *decisions)
 
 static void write_next(struct json_out *out, const struct json *intent)
 {
-    int64_t now_us = env_real_wall_us(), until_us = print_time_of(intent, "lease_until");
-    char until[32] = "";
     struct buf sentence;
     buf_init(&sentence, SENTENCE_MAX);
-    if (until_us != 0)
-        print_when(until_us, now_us, until);
-    story_next(intent, until, until_us != 0 && until_us <= now_us, &sentence);
+    print_next(intent, env_real_wall_us(), &sentence);
     json_name(out, "next");
     json_text(out, buf_bytes(&sentence));
     buf_release(&sentence);

@@ -618,21 +618,11 @@ static void write_token(struct json_out *out, const struct row_token *token)
 void tokens_list(struct call *call)
 {
     struct json_out out = json_out_to(&call->out);
-    json_open(&out, '{');
-    json_name(&out, "data");
-    json_open(&out, '[');
+    call_open_list(&out);
     for (size_t i = 0; i < call->api->access->count; i++)
         if (sees_token(call, &call->api->access->tokens[i]))
             write_token(&out, &call->api->access->tokens[i]);
-    json_close(&out, ']');
-    json_name(&out, "page"); /* all of them */
-    json_open(&out, '{');
-    json_name(&out, "next");
-    json_null(&out);
-    json_name(&out, "limit");
-    json_i64(&out, (int64_t)call->api->access->count);
-    json_close(&out, '}');
-    json_close(&out, '}');
+    call_close_list(&out, "", 0, (int64_t)call->api->access->count); /* all of them */
     call_reply(call, 200);
 }
 

@@ -141,7 +141,7 @@ void call_write_effect(struct json_out *out, const struct ledger_answer *answer)
 CHECKED enum status call_write_result(struct call *call, struct store *store, int64_t body, struct json_out *out,
                                       struct why *why);
 
-/* On the reader: a list begins; … and ends with where the next page is, `next` 0 when this is the last. */
+/* A list begins; … and ends with where the next page is, `next` 0 when this is the last. */
 void call_open_list(struct json_out *out);
 void call_close_list(struct json_out *out, const char *prefix, int64_t next, int64_t limit);
 

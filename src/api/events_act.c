@@ -144,13 +144,6 @@ static const struct json_field many_fields[] = {
     {"dry_run", JSON_FIELD_BOOL, offsetof(struct many_state, dry_run), false, 0, 0, NULL},
 };
 
-/* The least id that a moment may have; 0 before there were any. */
-static int64_t id_from(int64_t time_us)
-{
-    int64_t ms = time_us / WHEN_MS - ID_EPOCH_MS;
-    return ms <= 0 ? 0 : ms << 22;
-}
-
 static bool read_moment(struct call *call, const char *name, struct bytes text, int64_t otherwise, int64_t *ret_id)
 {
     int64_t us = 0;
@@ -162,7 +155,7 @@ static bool read_moment(struct call *call, const char *name, struct bytes text, 
         problem_field(call, bytes_of(name), "%s has to be a time such as 2026-11-16T17:00:00Z.", name);
         return false;
     }
-    *ret_id = id_from(us);
+    *ret_id = id_floor(us);
     return true;
 }
 

@@ -206,19 +206,9 @@ static void write_secret(void *ctx, const struct row_secret *row)
 void secrets_list(struct call *call)
 {
     struct listing listing = {json_out_to(&call->out), 0};
-    json_open(&listing.out, '{');
-    json_name(&listing.out, "data");
-    json_open(&listing.out, '[');
+    call_open_list(&listing.out);
     secrets_each(call->api->secrets, call->space, write_secret, &listing);
-    json_close(&listing.out, ']');
-    json_name(&listing.out, "page"); /* all of them */
-    json_open(&listing.out, '{');
-    json_name(&listing.out, "next");
-    json_null(&listing.out);
-    json_name(&listing.out, "limit");
-    json_i64(&listing.out, listing.count);
-    json_close(&listing.out, '}');
-    json_close(&listing.out, '}');
+    call_close_list(&listing.out, "", 0, listing.count); /* all of them */
     call_reply(call, 200);
 }
 

@@ -70,9 +70,8 @@ static enum status read_sources(struct store *store, struct engine_read *read, s
 {
     struct call *call = read->user;
     struct sources_state *state = call->state;
-    int64_t since_ms = (state->now_us - COUNTED_US) / WHEN_MS - ID_EPOCH_MS;
     struct q_source_list quiet = {call->space};
-    struct q_event_count_since count = {call->space, since_ms > 0 ? since_ms << 22 : 0};
+    struct q_event_count_since count = {call->space, id_floor(state->now_us - COUNTED_US)};
     TRY(store_run(store, &SOURCE_LIST, &quiet, 1, take_quiet, state, NULL, why));
     TRY(store_run(store, &EVENT_COUNT_SINCE, &count, 1, take_figure, state, NULL, why));
     for (size_t i = 0; i < state->count; i++) {
@@ -179,23 +178,13 @@ static void finish_list(struct call *call)
         problem_storage(call, call->read.status, &call->read.why);
         return;
     }
-    json_open(&out, '{');
-    json_name(&out, "data");
-    json_open(&out, '[');
+    call_open_list(&out);
     for (size_t i = 0; i < state->count; i++) {
         const struct source *source = policy_source(call->api->policy, state->names[i]);
         if (source != NULL) /* the policy may have changed meanwhile */
             write_source(&out, state, i, source);
     }
-    json_close(&out, ']');
-    json_name(&out, "page"); /* all of them */
-    json_open(&out, '{');
-    json_name(&out, "next");
-    json_null(&out);
-    json_name(&out, "limit");
-    json_i64(&out, (int64_t)state->count);
-    json_close(&out, '}');
-    json_close(&out, '}');
+    call_close_list(&out, "", 0, (int64_t)state->count); /* all of them */
     call_reply(call, 200);
 }
 

@@ -59,15 +59,11 @@ static int print_decisions(struct cli *cli, const char *intent)
     return CLI_OK;
 }
 
-static void print_next(const struct json *intent)
+static void tell_next(const struct json *intent)
 {
-    int64_t now_us = env_real_wall_us(), until_us = print_time_of(intent, "lease_until");
-    char until[32] = "";
     struct buf sentence;
     buf_init(&sentence, SENTENCE_MAX);
-    if (until_us != 0)
-        print_when(until_us, now_us, until);
-    story_next(intent, until, until_us != 0 && until_us <= now_us, &sentence);
+    print_next(intent, env_real_wall_us(), &sentence);
     print_line("%.*s", BYTES_ARG(buf_bytes(&sentence)));
     buf_release(&sentence);
 }
@@ -88,6 +84,6 @@ int why_run(struct cli *cli)
                    BYTES_ARG(print_field(cli, &intent, "key")));
     code = print_decisions(cli, id.at);
     if (code == CLI_OK && !cli_on(cli, "--json"))
-        print_next(&intent);
+        tell_next(&intent);
     return code;
 }

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/when.h"
+#include "cli/story.h"
 
 enum { LINE_MAX_SIZE = 1 << 20 };
 
@@ -137,6 +138,15 @@ int64_t print_time_of(const struct json *object, const char *name)
     const struct json *value = json_get(object, bytes_of(name));
     int64_t time_us = 0;
     return value != NULL && value->type == JSON_STRING && when_parse(value->text, &time_us) ? time_us : 0;
+}
+
+void print_next(const struct json *intent, int64_t now_us, struct buf *out)
+{
+    int64_t until_us = print_time_of(intent, "lease_until");
+    char until[32] = "";
+    if (until_us != 0)
+        print_when(until_us, now_us, until);
+    story_next(intent, until, until_us != 0 && until_us <= now_us, out);
 }
 
 /* ---- tables ---- */

@@ -36,6 +36,9 @@ struct bytes print_field(struct cli *cli, const struct json *object, const char 
 /* A time member; 0 when it is absent or no time. */
 int64_t print_time_of(const struct json *object, const char *name);
 
+/* What the next claim would be told: story_next() with the lease's end as people read it. */
+void print_next(const struct json *intent, int64_t now_us, struct buf *out);
+
 /* ---- tables: cells are collected, then printed with columns as wide as needed ---- */
 
 #define TABLE_COLUMNS_MAX 8

@@ -49,8 +49,8 @@ static enum status find_quiet(struct pass *pass, const struct item *item, struct
     struct q_source_get get = {row->space, row->source};
     TRY(store_run(pass->store, &SOURCE_GET, &get, 1, take_quiet, quiet, NULL, pass->why));
     if (quiet->row.limited_until > pass->ledger->now.wall_us) {
-        int64_t since_ms = (pass->ledger->now.wall_us - quiet->row.every_us) / WHEN_MS - ID_EPOCH_MS;
-        struct q_source_accepted accepted = {row->space, row->source, since_ms << 22};
+        int64_t since = id_floor(pass->ledger->now.wall_us - quiet->row.every_us);
+        struct q_source_accepted accepted = {row->space, row->source, since};
         TRY(store_run(pass->store, &SOURCE_ACCEPTED, &accepted, 1, take_count, &quiet->accepted, NULL, pass->why));
     }
     pass->quiet = *ret = quiet;
