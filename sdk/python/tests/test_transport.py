@@ -107,7 +107,7 @@ def test_a_wrong_token_is_named_as_such(tmp_path, both):
 
     with serve(find_binary(), tmp_path) as (url, token):
         assert both.held(both.client(url, token=token), lambda c: 7, "job:1") == 7
-        for wrong in ("", token[:-1] + "x"):
+        for wrong in ("", token[:-1] + ("y" if token.endswith("x") else "x")):
             with pytest.raises(NotAllowed):
                 both.held(both.client(url, token=wrong), lambda c: 7, "job:1")
 
