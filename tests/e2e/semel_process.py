@@ -32,6 +32,13 @@ def until(check, what, seconds=START_SECONDS, every=0.01):
         time.sleep(every)
 
 
+def not_at_midnight(seconds=60):
+    """Waits for midnight, here or in UTC, when it is near: what is done twice is then done on one day."""
+    left = min(86400 - (time.time() + offset) % 86400 for offset in (0, time.localtime().tm_gmtoff))
+    if left < seconds:
+        time.sleep(left + 1)
+
+
 def free_port():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
