@@ -125,7 +125,7 @@ class Daemon:
 
 
 def _reserve() -> Optional[socket.socket]:
-    """Keeps a port for a daemon that is killed and started again: nobody else is given it, and semel may listen there (SO_REUSEADDR, as Linux reads it)."""
+    """Keeps a port for a daemon that is killed and started again: nobody else is given it. On Linux, SO_REUSEADDR lets semel listen there."""
     if not sys.platform.startswith("linux"):
         return None
     held = socket.socket()
