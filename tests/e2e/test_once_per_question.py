@@ -12,7 +12,7 @@ import pytest
 from http_client import Client
 from plain_server import Server, reply
 from semel_process import until
-from test_clock import Clock, LIBRARY
+from test_clock import LIBRARY, WITHOUT, Clock
 
 SECRET = "hook_secret"
 QUESTION = "What does a weekly coaching session cost, and when could we begin? I would prefer mornings."
@@ -135,7 +135,7 @@ def world(house, storage, monkeypatch):
 def timed(house, tmp_path, monkeypatch):
     """A world whose wall clock the test moves."""
     if LIBRARY is None:
-        pytest.skip("faketime is not installed")
+        pytest.skip(WITHOUT)
     monkeypatch.setenv("HOOK_SECRET", SECRET)
     clock = Clock(tmp_path / "clock")
     made = World(house, wrapper=clock.wrapper())
