@@ -112,8 +112,8 @@ class Case:
 
     @property
     def answered(self):
-        """Nobody has to give up on it, and nobody has to wait for the lease of a dead process."""
-        return self.kill == "never" and not self.fault.endswith("hang")
+        """Nobody has to give up on it, to wait for the lease of a dead process, or to wait until nothing more can arrive."""
+        return self.kill == "never" and self.fault in PLAIN | DEFINITE
 
     @property
     def promise_broken(self):
@@ -152,7 +152,7 @@ def cases(only=None, quick=False, seed=1, sample=24):
 class Adapter:
     """semel, as far as the matrix must know it. One adapter serves many cases of one provider, one after the other; each has a ref of its own.
 
-    For calls that are not `answered` the destination should have a time-out of about a second, for the others one that no slow machine reaches; some twenty attempts
+    For calls that are not `answered` the destination should have a time-out of about a second, for the others one that no slow machine reaches; about ten attempts
     with short pauses; and for providers that can be asked a short settle time: then each case ends soon. `hang` and `act_then_hang` last until semel's time-out."""
 
     def start(self, fake):

@@ -28,7 +28,7 @@ class RealSemel(Adapter):
         rules = {"rate": "1000/s"} if name != "smtp" else {}
         calls = outbox.provider_calls(name, **SETTLED_SOON)
         rules.update({"calls": calls} if any(call.get("probes") for call in calls) else {})
-        made = {kind: make(fake, provider=name, timeout=timeout, attempts=20, **rules) for kind, timeout in (("patient", "30s"), ("hasty", "1s"))}
+        made = {kind: make(fake, provider=name, timeout=timeout, attempts=11, **rules) for kind, timeout in (("patient", "30s"), ("hasty", "1s"))}
         self.daemon = self.house.start(name=f"matrix-{self.provider}", policy=outbox.policy(made))
         self._connect()
 
