@@ -52,9 +52,9 @@ WHERE o.destination = :destination AND o.step < 2 AND i.state NOT IN (1, 2) AND 
   AND CASE WHEN o.deadline <> 0 THEN o.deadline ELSE o.created + :patience END <= :now
 ORDER BY o.intent LIMIT :most
 
--- Someone carries it out: it is looked at again when that must be over.
+-- Someone carries it out: it is looked at again when that must be over, also when a person had it before.
 -- query outbox_taken(intent i, due i, quiet i)
-UPDATE outbox SET due = :due, quiet = :quiet, tries = tries + 1 WHERE intent = :intent
+UPDATE outbox SET step = 0, due = :due, quiet = :quiet, tries = tries + 1 WHERE intent = :intent
 
 -- What became of an attempt.
 -- query outbox_ended(intent i, step i, due i, quiet i, status i, note t)
