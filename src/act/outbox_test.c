@@ -147,7 +147,7 @@ static enum status send_again(struct store *store, struct ledger *ledger, struct
 {
     TRY(exception_close(store, ledger, at.effect.intent, EXCEPTION_DEAD_LETTER, BYTES("retry"), BYTES("bo"), BYTES("why not"),
                         why));
-    return outbox_again(store, ledger, &at.effect, why);
+    return outbox_again(store, ledger, &at.effect, NULL, why);
 }
 
 static enum status take_again(struct store *store, struct ledger *ledger, struct why *why)

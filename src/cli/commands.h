@@ -12,7 +12,7 @@ extern const struct cli_option confirm_options[];
 extern const struct cli_option daemon_options[];
 extern const struct cli_option effects_add_options[];
 extern const struct cli_option effects_ls_options[];
-extern const struct cli_option effects_note_options[];
+extern const struct cli_option effects_many_options[];
 extern const struct cli_option effects_resolve_options[];
 extern const struct cli_option exceptions_assign_options[];
 extern const struct cli_option exceptions_ls_options[];
@@ -41,11 +41,7 @@ extern const struct cli_option show_options[];
 extern const struct cli_option token_create_options[];
 extern const struct cli_option trigger_options[];
 extern const struct cli_option why_options[];
-extern const struct cli_option audit_verify_options[], claim_options[], confirm_options[], daemon_options[], extend_options[],
-    fail_options[], help_options[], intents_options[], key_options_table[], release_options[], sent_options[], show_options[],
-    quarantine_lift_options[], run_options[], token_create_options[], why_options[], effects_add_options[], effects_ls_options[],
-    effects_note_options[], effects_resolve_options[], exceptions_assign_options[], exceptions_ls_options[],
-    exceptions_resolve_options[], threads_ls_options[], trigger_options[];
+extern const struct cli_option threads_ls_options[];
 extern const char *const completion_shells[];
 
 int agents_start_run(struct cli *cli);
