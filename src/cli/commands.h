@@ -12,7 +12,7 @@ extern const struct cli_option confirm_options[];
 extern const struct cli_option daemon_options[];
 extern const struct cli_option effects_add_options[];
 extern const struct cli_option effects_ls_options[];
-extern const struct cli_option effects_note_options[];
+extern const struct cli_option effects_many_options[];
 extern const struct cli_option effects_resolve_options[];
 extern const struct cli_option exceptions_assign_options[];
 extern const struct cli_option exceptions_ls_options[];
@@ -42,6 +42,7 @@ extern const struct cli_option threads_ls_options[];
 extern const struct cli_option token_create_options[];
 extern const struct cli_option trigger_options[];
 extern const struct cli_option why_options[];
+extern const struct cli_option threads_ls_options[];
 extern const char *const completion_shells[];
 
 int agents_start_run(struct cli *cli);

@@ -28,6 +28,8 @@
  *  - In quarantine a key that is absent, or was last touched before the loss, is not given out unless its destination
  *    deduplicates: it is UNKNOWN.
  *  - What is submitted waits as PENDING until someone takes it; submitting the same key again changes nothing.
+ *  - Whoever takes it, or gives it up, says which fence was seen. When somebody has had it since, or it is proved that nothing
+ *    happened, a decision on what was seen changes nothing: a caller who comes back gets it, or it is UNKNOWN, never both.
  *  - Intents that go in turn (answers in a conversation): none begins while another one of the same workflow, thread and action is
  *    open: held, queued, or UNKNOWN and not skipped. A free one that nobody works on is not open: it would block for ever.
  *  - Each move is one row in the audit, with the columns it changed, in the same transaction.
@@ -98,6 +100,7 @@ struct ledger_command {
     enum capability capability;
     enum on_unknown on_unknown;
     bool two_phase, shadow;
+    bool give_up;       /* take: only to be declared UNKNOWN */
     bool in_turn;       /* claim, submit: waits for the other open ones of this workflow, thread and action */
     struct bytes nonce; /* claim: ledger_nonce_hash() of what names this attempt of its caller; may be absent */
 
