@@ -569,3 +569,8 @@ def test_health_metrics_and_problems(client, storage):
 def test_head_answers_like_get_without_a_body(client):
     got, head = client.get("/healthz"), client.request("HEAD", "/healthz")
     assert head.status == 200 and head.raw == b"" and head.headers["Content-Length"] == got.headers["Content-Length"]
+
+
+def test_port_0_is_a_port_of_the_systems_choice(house):
+    daemon = house.start("sqlite", port=0)
+    assert daemon.port != 0 and house.client(daemon).get("/healthz").status == 200

@@ -11,7 +11,7 @@ import pytest
 
 import swarm
 from journal import Journal
-from semel_process import Postgres, free_port, run_cli, until
+from semel_process import Postgres, run_cli, until
 from test_crash import check_audit
 
 WORKERS = 16
@@ -58,7 +58,6 @@ class Pair:
         for node in (self.primary, self.standby):
             node.copy(template)
         self.primary.start()
-        self.standby.port = free_port()
         self.standby.follow(self.primary)
         self.standby.start()
         until(lambda: self.primary.value("SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming'") == "1", "a standby that follows")

@@ -12,6 +12,8 @@ import struct
 import threading
 import time
 
+from . import ports
+
 # What can be scripted. Steps are consumed in order, one for each request that would act (or, with on="read", one for each that only asks).
 FAULTS = {
     "ok": "behave",
@@ -32,7 +34,7 @@ FAULTS = {
     "hang": "read the request, do nothing, never answer",
     "slow_stream": "do it, send the answer in pieces over some seconds (default 1)",
 }
-WAIT_SECONDS = 30
+WAIT_SECONDS = 120  # generous; nothing is measured
 
 
 class Step:
@@ -114,7 +116,7 @@ class Fake(Records):
         self.token, self.port, self.control_port = token, None, None
         self.offset = 0.0
         self.journal = open(journal, "a", encoding="utf-8") if journal else None
-        self.loop = self.server = self.control = self.thread = None
+        self.loop = self.server = self.control = self.thread = self.place = None
         self.open_writers = set()
         self.idle_writers = set()  # kept alive, no request under way
         self.reset()
@@ -127,8 +129,9 @@ class Fake(Records):
         ready = threading.Event()
         self.thread = threading.Thread(target=self._run, args=(ready,), name=f"fake {self.name}", daemon=True)
         self.thread.start()
-        ready.wait(10)
-        self._call(self._listen(port))
+        ready.wait(WAIT_SECONDS)
+        self.place = ports.reserve(port)  # so that nobody takes it while the fake is down
+        self._call(self._listen(ports.number(self.place)))
         if control_port is not None:
             from .control import serve_control
 
@@ -165,8 +168,9 @@ class Fake(Records):
 
         if self.thread and self.thread.is_alive():
             asyncio.run_coroutine_threadsafe(end(), self.loop)
-            self.thread.join(10)
+            self.thread.join(WAIT_SECONDS)
             self.loop.close()
+            self.place.close()
         if self.journal:
             self.journal.close()
 
