@@ -79,7 +79,7 @@ enum engine_intake { INTAKE_OPEN, INTAKE_FINISHING, INTAKE_CLOSED };
 struct engine_counts {
     _Atomic uint64_t verdicts[VERDICT_NOT_FOUND + 1];
     _Atomic uint64_t batches, commands, commits, retries, failures, lapsed, expired, suppressed;
-    _Atomic uint64_t told, heard; /* to and from other nodes: that something moved which is waited for */
+    _Atomic uint64_t asked, told, heard; /* others wait for something; to and from them: that it has moved */
     _Atomic int64_t waiting, queued, unknown_seen;
 };
 

@@ -199,6 +199,7 @@ void hear_on_call(struct hear *hear, void (*called)(void *arg), void *arg)
 /* True when the writer has to know. */
 static bool take_moved(struct hear *hear, struct bytes names)
 {
+    atomic_fetch_add(&hear->engine->counts.heard, 1);
     if (atomic_load(&hear->engine->counts.waiting) == 0)
         return false;
     hear->heard_all |= bytes_is(names, "*");
@@ -210,7 +211,6 @@ static bool take_moved(struct hear *hear, struct bytes names)
         else
             hear->heard[hear->heard_count++] = intent;
     }
-    atomic_fetch_add(&hear->engine->counts.heard, 1);
     return hear->heard_all || hear->heard_count > 0;
 }
 
@@ -220,6 +220,7 @@ static void take_waits(struct hear *hear, struct bytes names)
     for (int64_t intent; names.len >= HEX_SIZE; names = bytes_from(names, HEX_SIZE))
         if (read_name((struct bytes){names.at, HEX_SIZE}, &intent))
             note_wanted(hear, intent, boot_us);
+    atomic_fetch_add(&hear->engine->counts.asked, 1);
 }
 
 static void wake_writer(struct engine *engine)

@@ -52,6 +52,12 @@ static enum status lost(struct listener *listener, struct why *why)
     return why_set(why, RETRY, "the connection that listens to other nodes is lost");
 }
 
+/* The end of a connection is told by its status. */
+static void hear_notice(void *arg, const char *message)
+{
+    (void)arg, (void)message;
+}
+
 /* What is said here changes nothing that must last: its COMMIT need not wait for the disk. */
 enum status listener_connect(struct listener *listener, struct why *why)
 {
@@ -62,7 +68,9 @@ enum status listener_connect(struct listener *listener, struct why *why)
         disconnect(listener);
         return status;
     }
-    PGresult *result = PQexec(listener->conn, "SET synchronous_commit = off; LISTEN semel");
+    PQsetNoticeProcessor(listener->conn, hear_notice, NULL);
+    PGresult *result =
+        PQexec(listener->conn, "SET synchronous_commit = off; SET application_name = 'semel listener'; LISTEN semel");
     bool done = PQresultStatus(result) == PGRES_COMMAND_OK;
     PQclear(result);
     return done ? OK : lost(listener, why);
@@ -115,7 +123,8 @@ enum status listener_say(struct listener *listener, struct bytes message, struct
     char text[LISTENER_MESSAGE_MAX + 1];
     memcpy(text, message.at, message.len);
     text[message.len] = '\0';
-    PGresult *result = PQexecParams(listener->conn, "SELECT pg_notify('semel', $1)", 1, NULL, (const char *[]){text}, NULL, NULL, 0);
+    PGresult *result =
+        PQexecParams(listener->conn, "SELECT pg_notify('semel', $1)", 1, NULL, (const char *[]){text}, NULL, NULL, 0);
     bool done = PQresultStatus(result) == PGRES_TUPLES_OK;
     PQclear(result);
     return done ? OK : lost(listener, why);
