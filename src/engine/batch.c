@@ -274,13 +274,13 @@ static enum status attempt_guess(struct batch *batch)
     return status;
 }
 
-/* A command that reads and writes for itself could meet the failure of a guess, so it is not guessed beside it. Whose turn it is
- * cannot be guessed: other nodes begin answers too. */
+/* A command that reads and writes for itself could meet the failure of a guess, so it is not guessed beside it. Whose turn it is,
+ * and who is last in a line, cannot be guessed: other nodes begin answers and take effects in too. */
 static bool may_guess(struct batch *batch)
 {
     struct engine *engine = batch->engine;
     for (size_t i = 0; i < batch->count; i++)
-        if (batch->commands[i]->write != NULL || batch_goes_in_turn(batch->commands[i]))
+        if (batch->commands[i]->write != NULL || batch_goes_in_turn(batch->commands[i]) || batch_lines_up(batch->commands[i]))
             return false;
     if (engine->guess_pause == 0)
         return true;

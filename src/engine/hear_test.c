@@ -16,12 +16,12 @@ struct nodes {
     struct engine *a, *b;
 };
 
-#define UNTIL(condition)                                           \
-    do {                                                           \
-        int check_left_ = PATIENCE;                                \
-        while (!(condition) && check_left_-- > 0)                  \
-            usleep(10 * 1000);                                     \
-        if (check_left_ < 0)                                       \
+#define UNTIL(condition)                                             \
+    do {                                                             \
+        int check_left_ = PATIENCE;                                  \
+        while (!(condition) && check_left_-- > 0)                    \
+            usleep(10 * 1000);                                       \
+        if (check_left_ < 0)                                         \
             check_fail(__FILE__, __LINE__, "never: %s", #condition); \
     } while (0)
 

@@ -92,7 +92,7 @@ class Pair:
         for node in self.nodes:
             node.policy = policy
             node.start()
-        self.clients = [Client(node.port) for node in self.nodes]
+        self.clients = []
         self.waiting = concurrent.futures.ThreadPoolExecutor(1)
         self.count = 0
 
@@ -102,6 +102,10 @@ class Pair:
 
     def note(self, what, value):
         self.found.setdefault(what, []).append(value)
+
+    def connect(self):
+        """Anew for each slice: the nodes close what is idle."""
+        self.clients = [Client(node.port) for node in self.nodes]
 
     def hand_over(self):
         claim = {"workflow": "wake", "key": self.key()}
@@ -169,6 +173,7 @@ def measure(pairs, given):
         for work in (lambda p: [p.hand_over() for _ in range(10)], lambda p: [p.help() for _ in range(3)], lambda p: p.claims(3),
                      lambda p: p.outbox(600)):
             for pair in random.sample(pairs, len(pairs)):
+                pair.connect()
                 work(pair)
 
 
