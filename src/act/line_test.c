@@ -7,8 +7,9 @@
 
 static enum status also_accepted(struct store *store, struct ledger *ledger, struct engine_command *command, struct why *why)
 {
-    struct effect_order order = {.row = {.space = BYTES("main"), .destination = command->ledger.place, .line = command->ledger.line},
-                                 .record = BYTES("{}\n")};
+    struct effect_order order = {
+        .row = {.space = BYTES("main"), .destination = command->ledger.place, .line = command->ledger.line},
+        .record = BYTES("{}\n")};
     return outbox_write(store, ledger, command->answer.intent, &order, why);
 }
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """./dev bench nodes: two nodes on one PostgreSQL. How soon does one know what the other did, and what does that cost?
 
-    nodes.py [--quick] [--rounds N] [--against BINARY] [--json FILE] [--dir DIR]
+    nodes.py [--quick] [--rounds N] [--only hand-over,help,claims,outbox] [--against BINARY] [--json FILE] [--dir DIR]
 
 Hand-over: one node holds a claim, another waits for it; from the answer to `confirm` until the one who waits has the result. Help: one node has its hands
 full with a slow call; from the 202 of the next effect until another node delivers it. Claims: durable cycles per second on one node, and on both at once.
@@ -156,10 +156,19 @@ class Pair:
             node.stop()
 
 
+WORK = {
+    "hand-over": lambda pair: [pair.hand_over() for _ in range(10)],
+    "help": lambda pair: [pair.help() for _ in range(3)],
+    "claims": lambda pair: pair.claims(3),
+    "outbox": lambda pair: pair.outbox(600),
+}
+
+
 def options():
     parser = argparse.ArgumentParser()
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--rounds", type=int)
+    parser.add_argument("--only", default=",".join(WORK), type=lambda text: [part for part in text.split(",") if WORK[part]])
     parser.add_argument("--against", metavar="BINARY", help="another build of semel")
     parser.add_argument("--json", metavar="FILE")
     parser.add_argument("--dir", default="build/bench-nodes")
@@ -170,11 +179,10 @@ def options():
 
 def measure(pairs, given):
     for _ in range(given.rounds):
-        for work in (lambda p: [p.hand_over() for _ in range(10)], lambda p: [p.help() for _ in range(3)], lambda p: p.claims(3),
-                     lambda p: p.outbox(600)):
+        for part in given.only:
             for pair in random.sample(pairs, len(pairs)):
                 pair.connect()
-                work(pair)
+                WORK[part](pair)
 
 
 def main():
