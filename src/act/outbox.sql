@@ -72,6 +72,14 @@ UPDATE outbox SET step = :step, due = :due, probes = 0 WHERE intent = :intent
 -- query outbox_again(intent i, step i, due i, deadline i, seen_due i)
 UPDATE outbox SET step = :step, attended = 0, due = :due, deadline = :deadline, tries = 0, probes = 0 WHERE intent = :intent AND (due = :seen_due OR :seen_due < 0)
 
+-- The last that waits in one of these lines.
+-- query outbox_line_last(destination t, line t) -> intent i
+-- sqlite:
+SELECT coalesce(max(intent), 0) FROM outbox WHERE destination = :destination AND line = :line AND step < 3
+-- postgres arrays:
+SELECT coalesce(max(f.intent), 0) FROM unnest(:destination::text[], :line::text[]) AS u(destination, line)
+CROSS JOIN LATERAL (SELECT max(o.intent) AS intent FROM outbox o WHERE o.destination = u.destination AND o.line = u.line AND o.step < 3) AS f
+
 -- query outbox_has(intent i) -> intent i
 SELECT intent FROM outbox WHERE intent = :intent
 

@@ -42,6 +42,15 @@ int64_t ledger_turn(struct bytes pepper, struct bytes space, struct bytes thread
     return turn;
 }
 
+int64_t ledger_line(struct bytes pepper, struct bytes place, struct bytes line)
+{
+    const struct bytes parts[] = {pepper, BYTES("semel-line-1"), place, line};
+    struct hash hash = hash_parts(parts, sizeof parts / sizeof *parts);
+    int64_t number;
+    memcpy(&number, hash.at, sizeof number);
+    return number;
+}
+
 void ledger_nonce_hash(struct bytes pepper, struct bytes nonce, uint8_t ret_hash[NONCE_HASH_SIZE])
 {
     const struct bytes parts[] = {pepper, BYTES("semel-nonce-1"), nonce};

@@ -100,9 +100,10 @@ struct ledger_command {
     enum capability capability;
     enum on_unknown on_unknown;
     bool two_phase, shadow;
-    bool give_up;       /* take: only to be declared UNKNOWN */
-    bool in_turn;       /* claim, submit: waits for the other open ones of this workflow, thread and action */
-    struct bytes nonce; /* claim: ledger_nonce_hash() of what names this attempt of its caller; may be absent */
+    bool give_up;             /* take: only to be declared UNKNOWN */
+    bool in_turn;             /* claim, submit: waits for the other open ones of this workflow, thread and action */
+    struct bytes nonce;       /* claim: ledger_nonce_hash() of what names this attempt of its caller; may be absent */
+    struct bytes place, line; /* submit: behind the others of this line at this place, over all nodes; absent without one */
 
     /* the others */
     int64_t intent, fence;
@@ -171,6 +172,17 @@ void ledger_key_hash(struct bytes pepper, struct bytes space, struct bytes workf
 
 /* By which turns in a conversation are taken one after the other: the parameter of TURN_LOCK. */
 int64_t ledger_turn(struct bytes pepper, struct bytes space, struct bytes thread);
+
+/* By which those that are submitted to a line are accepted one after the other: the parameter of TURN_LOCK. */
+int64_t ledger_line(struct bytes pepper, struct bytes place, struct bytes line);
+
+/* PostgreSQL, before they are decided: those that are submitted to a line come one after the other over all nodes, and their ids are
+ * behind those of all that wait there. So ids grow as they were accepted, whatever the nodes' clocks say. */
+CHECKED enum status ledger_line_up(struct ledger *ledger, struct store *store, struct bytes pepper,
+                                   const struct ledger_command *const *submits, size_t count, struct why *why);
+
+/* A store_row_fn for OUTBOX_LINE_LAST; `ctx` is the source of ids. */
+CHECKED enum status ledger_stay_behind(void *ctx, const void *row, struct why *why);
 
 /* What is kept of a caller's nonce: whoever reads the ledger cannot use it. */
 void ledger_nonce_hash(struct bytes pepper, struct bytes nonce, uint8_t ret_hash[NONCE_HASH_SIZE]);

@@ -512,6 +512,25 @@ def test_the_other_node_takes_over_what_a_dead_one_had(house, fakes):
     assert fake.effects_by_ref() == {"asked": 1, "told": 1}
 
 
+def test_a_group_keeps_its_order_over_two_nodes_one_of_which_is_killed(house, fakes):
+    fake = fakes("generic-keys")
+    first, second, boxes = two_nodes(house, {"keyed": keyed(fake, concurrency=8)})
+    groups, effects = ("a", "b", "c"), []
+    for n in range(18):
+        if n == 6:
+            first.kill()  # whatever it has under way; the other goes on after its leases
+        if n == 12:
+            boxes[0] = Outbox(house.client(first.start()))
+        box = boxes[1] if 6 <= n < 12 else boxes[n % 2]
+        effects += [box.submit("keyed", f"{group}-{n:02}", group=group) for group in groups]
+    assert {boxes[1].over(effect)["state"] for effect in effects} == {"confirmed"}
+    order = order_of(fake)
+    for group in groups:
+        sent = [ref for ref in order if ref.startswith(group)]  # one that was cut off is sent again, before the next
+        assert sent == sorted(sent) and sorted(set(sent)) == [f"{group}-{n:02}" for n in range(18)]
+    assert set(fake.effects_by_ref().values()) == {1}
+
+
 # Without a destination
 
 
