@@ -32,7 +32,7 @@ FAULTS = {
     "forget_keys": "forget all idempotency keys as if their time had passed, then behave",
     "bad_request": "refuse the request for good, do nothing",
     "hang": "read the request, do nothing, never answer",
-    "slow_stream": "do it, send the answer in pieces over some seconds (default 1)",
+    "slow_stream": "do it, send the answer in pieces over some seconds (default 1), or one half of it and the other when released",
 }
 WAIT_SECONDS = 120  # generous; nothing is measured
 
@@ -109,7 +109,7 @@ class Fake(Records):
     name = None
     faults = FAULTS
     # What the control port lets others call.
-    remote_calls = ("script", "pending", "effects", "requests", "counts", "forget_keys", "advance", "down", "up", "release", "reset")
+    remote_calls = ("script", "pending", "effects", "requests", "counts", "forget_keys", "advance", "down", "up", "cut", "release", "reset")
 
     def __init__(self, token=None, journal=None):
         """`token`: when given, requests without this credential are refused. `journal`: a file to append every request and effect to."""
@@ -174,10 +174,17 @@ class Fake(Records):
         if self.journal:
             self.journal.close()
 
-    async def down_(self):
-        self.server.close()
+    async def cut_(self):
         for writer in list(self.open_writers):
             writer.transport.abort()
+
+    def cut(self):
+        """Breaks the connections that there are. New ones are taken."""
+        self._call(self.cut_())
+
+    async def down_(self):
+        self.server.close()
+        await self.cut_()
 
     def down(self):
         """Goes away: connections break, new ones are really refused (ECONNREFUSED) until up()."""
@@ -238,7 +245,7 @@ class Fake(Records):
             writer.close()
 
     def release(self):
-        """Lets everything go on that waits for it (`late_act`, `act_then_late:release`)."""
+        """Lets everything go on that waits for it (`late_act`, `act_then_late:release`, `slow_stream:release`)."""
         self.loop.call_soon_threadsafe(self._release)
 
     def _release(self):
