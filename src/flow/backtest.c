@@ -191,13 +191,20 @@ static void note_pass(struct backtest *backtest, const struct pass *pass)
 
 /* ---- counting ---- */
 
-/* What a person let through was first decided otherwise, and may well be so again. */
+/* What a person let through was first decided otherwise, and may well be so again. What could not be forwarded was to go on, and
+ * forwarding is not tried here. */
+static bool is_otherwise(const struct row_event *was, enum event_verdict would)
+{
+    bool was_to_go_on = was->verdict == EVENT_HELD && bytes_is(was->reason, "cannot_forward");
+    return was->verdict != (int64_t)would && was->verdict != EVENT_RELEASED && !(was_to_go_on && would == EVENT_ACCEPTED);
+}
+
 static void count_item(struct backtest_counts *counts, const struct item *item)
 {
     const struct row_event *row = &item->known.row;
     counts->events++;
     counts->verdicts[row->verdict][item->verdict.verdict]++;
-    if (row->verdict == (int64_t)item->verdict.verdict || row->verdict == EVENT_RELEASED)
+    if (!is_otherwise(row, item->verdict.verdict))
         return;
     counts->changed++;
     if (counts->example_count == BACKTEST_EXAMPLES_MAX)

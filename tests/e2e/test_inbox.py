@@ -206,6 +206,65 @@ def test_a_conversation_that_runs_away_is_held_and_a_burst_of_copies_is_reported
     box.forwarded(4)
 
 
+# What cannot be forwarded
+
+PICKY = {"capability": "idempotent", "window": "24h", "key_form": "id"}  # the key goes into a form, and what comes is JSON
+
+
+def mend(box):
+    policy = json.loads(json.dumps(box.policy))
+    del policy["destinations"]["agent"]["key_form"]
+    policy["destinations"]["agent"]["key_header"] = "Id"
+    assert box.client.policy(json.dumps(policy)).status == 200
+
+
+def test_what_cannot_be_forwarded_is_held_with_a_card_until_the_policy_is_mended(inbox, storage):
+    box = inbox(storage, destination=PICKY)
+    held, copy = box.send(QUESTION, id=1), box.send(QUESTION, id=1)
+    assert (held["verdict"], held["reason"], held["mode"], held["intent"]) == ("held", "cannot_forward", "enforce", None)
+    assert "form body as 'id'" in held["explanation"]["why"] and held["because"]
+    assert (copy["verdict"], copy["first"]) == ("suppressed", held["event"])
+    (card,) = box.cards()
+    assert (card["kind"], card["event"], card["owner"], card["reason"]) == ("cannot_forward", held["event"], "dana", held["explanation"]["why"])
+    assert card["due_at"] > card["created_at"] and {choice["choice"]: bool(choice["follows"]) for choice in card["choices"]} == {"retry": True, "drop": True}
+    (decision,) = [row for row in box.client.decisions() if row["kind"] == "held"]
+    assert decision["reason"] == "cannot_forward" and decision["changes"]["why"] == card["reason"]
+    told = box.cli("why", held["event"])
+    assert "What is in the way: the key goes into the form body" in told and f"semel inbox release {held['event']}" in told and "words are the same" not in told
+    assert "cannot_forward" in box.cli("inbox", "show", held["event"]) and "form body" in box.cli("exceptions", "show", card["exception"])
+
+    for answer in (box.act(held, "release"), box.client.post(f"/v1/exceptions/{card['exception']}/resolve", {"choice": "retry"})):
+        assert answer.code == "not_open" and "form body" in answer.json["detail"], answer
+    assert box.get(held["event"])["verdict"] == "held" and len(box.cards()) == 1 and box.get(held["event"])["acts"] == []
+    assert box.client.post(f"/v1/exceptions/{card['exception']}/resolve", {"choice": "release"}).status == 400
+
+    mend(box)
+    resolved = box.client.post(f"/v1/exceptions/{card['exception']}/resolve", {"choice": "retry", "note": "the key is in a header now"})
+    assert resolved.status == 200 and resolved.json["verdict"] == "released" and resolved.json["effect"], resolved
+    assert not box.cards() and box.act(held, "release").json["changed"] is False
+    ((headers, body),) = box.forwarded(1)
+    assert headers["semel-event-id"] == held["event"] and headers["id"] and json.loads(body)["id"] == 1
+    assert "released by local" in box.cli("why", held["event"])
+    assert box.client.get(f"/v1/exceptions/{card['exception']}").json["resolution"] == "release"
+    same = box.client.post("/v1/policy/backtest", json.dumps(box.policy).encode()).json
+    assert same["changed"] == 0
+
+
+def test_what_cannot_be_forwarded_survives_a_kill_and_can_be_dropped(inbox, storage):
+    box = inbox(storage, destination=PICKY)
+    held = box.send(QUESTION)
+    box.daemon.kill()
+    box.daemon.start()
+    box.client.port = box.daemon.port
+    (card,) = box.cards()
+    assert box.get(held["event"])["verdict"] == "held" and card["event"] == held["event"]
+    assert "is now suppressed" in box.cli("exceptions", "resolve", card["exception"], "--choice", "drop", "--note", "spam anyway")
+    assert not box.cards() and box.get(held["event"])["verdict"] == "suppressed"
+    mend(box)
+    assert box.send(QUESTION + " and more of it, quite other words")["verdict"] == "accepted"
+    box.forwarded(1)
+
+
 # On purpose
 
 
