@@ -277,6 +277,7 @@ static enum status open_data(struct app *app, struct why *why)
     app->api.engine = app->engine;
     app->api.open = app->options->open;
     app->api.storage = app->options->postgres_url != NULL ? "postgres" : "sqlite";
+    app->api.data_dir = app->options->data_dir;
     app->api.started_us = env_real()->boot_us(env_real());
     TRY(app->options->policy_file != NULL ? apply_file(app, why) : load_stored(app, why));
     TRY(open_secrets(app, why));

@@ -43,6 +43,7 @@ struct api {
     struct gateway *gateway; /* of MCP servers; made by the first call to one. See agent/gateway.h */
     bool open;               /* no tokens asked for: loopback only */
     const char *storage;     /* "sqlite", "postgres" */
+    const char *data_dir;
     int64_t started_us;
     atomic_bool stopping;
     bool backtesting;            /* one at a time */
@@ -199,6 +200,7 @@ void claims_confirm(struct call *call);
 void claims_fail(struct call *call);
 void claims_extend(struct call *call);
 void claims_release(struct call *call);
+void doctor_show(struct call *call);
 void effects_create(struct call *call);
 void effects_list(struct call *call);
 void effects_show(struct call *call);

@@ -22,6 +22,7 @@ const struct route api_routes[] = {
     {HTTP_POST, "/v1/claims/{intent}/release", SCOPE_CLAIM | ROUTE_FINISHES, claims_release},
     {HTTP_POST, "/v1/claims/{intent}/sent", SCOPE_CLAIM, claims_sent},
     {HTTP_GET, "/v1/decisions", SCOPE_READ, decisions_list},
+    {HTTP_GET, "/v1/doctor", SCOPE_ADMIN, doctor_show},
     {HTTP_GET, "/v1/effects", SCOPE_READ, effects_list},
     {HTTP_POST, "/v1/effects", SCOPE_CLAIM, effects_create},
     {HTTP_POST, "/v1/effects/cancel", SCOPE_CLAIM, effects_cancel_many},

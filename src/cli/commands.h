@@ -54,6 +54,7 @@ int audit_verify_run(struct cli *cli);
 int claim_run(struct cli *cli);
 int completion_run(struct cli *cli);
 int confirm_run(struct cli *cli);
+int doctor_run(struct cli *cli);
 int effects_add_run(struct cli *cli);
 int effects_cancel_run(struct cli *cli);
 int effects_ls_run(struct cli *cli);
