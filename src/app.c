@@ -313,6 +313,7 @@ static enum status open_http(struct app *app, struct why *why)
     TRY(http_server_open(&config, &app->api.server, why));
     http_server_every(app->api.server, REFRESH_EVERY_US, api_refresh, &app->api);
     http_server_every(app->api.server, LLM_EVERY_US, llm_tick, &app->api);
+    http_server_every(app->api.server, REFRESH_EVERY_US, backtest_tick, &app->api);
     engine_stand_in(app->engine, stand_in, app->api.server);
     return OK;
 }
@@ -418,6 +419,7 @@ int app_run(const struct app_options *options)
     if (app->api.server != NULL)
         http_server_close(app->api.server); /* runs the loop until all is closed */
     gateway_free(&app->api);
+    backtest_end(&app->api);
     free_mail(app);
     tally_free(app->api.tally);
     llm_close(app->api.llm);

@@ -21,6 +21,7 @@
 #define API_LIST_MAX 200
 #define API_LIST_DEFAULT 50
 
+struct backtest_run;
 struct call;
 struct gateway;
 struct smtp_server;
@@ -46,11 +47,11 @@ struct api {
     const char *data_dir;
     int64_t started_us;
     atomic_bool stopping;
-    bool backtesting;            /* one at a time */
-    bool refreshing;             /* a look for newer policy, tokens and secrets is under way */
-    _Atomic uint64_t replies[6]; /* by hundreds of the status */
-    struct llm *llm;             /* model calls: see llm.h */
-    struct tally *tally;         /* what they came to and is not yet written; NULL for nothing */
+    struct backtest_run *backtest; /* under way, or waiting for its next slice; NULL for none */
+    bool refreshing;               /* a look for newer policy, tokens and secrets is under way */
+    _Atomic uint64_t replies[6];   /* by hundreds of the status */
+    struct llm *llm;               /* model calls: see llm.h */
+    struct tally *tally;           /* what they came to and is not yet written; NULL for nothing */
 };
 
 struct route {
@@ -94,6 +95,10 @@ void api_take_policy(struct api *api, struct policy *policy, int64_t version);
 
 /* Reads policy, tokens and secrets anew when they may have changed elsewhere; called every second. */
 void api_refresh(void *api);
+
+/* A backtest that nobody comes back for is forgotten; called every second. And when all is over. */
+void backtest_tick(void *api);
+void backtest_end(struct api *api);
 
 /* Model calls: what they need beside the rest of the face, and their work of every second. */
 CHECKED enum status llm_open(struct llm **ret_llm, struct why *why);
@@ -232,6 +237,7 @@ void decisions_list(struct call *call);
 void policy_show(struct call *call);
 void policy_put(struct call *call);
 void policy_backtest(struct call *call);
+void policy_backtest_next(struct call *call);
 void secrets_list(struct call *call);
 void secrets_put(struct call *call);
 void secrets_remove(struct call *call);

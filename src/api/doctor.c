@@ -27,9 +27,9 @@ static enum doctor_place place_of(long type)
         unsigned type;
         enum doctor_place place;
     } rows[] = {
-        {0x01021994, PLACE_MEMORY} /* tmpfs */,  {0x858458f6, PLACE_MEMORY} /* ramfs */,  {0x6969, PLACE_NETWORK} /* NFS */,
-        {0x517b, PLACE_NETWORK} /* SMB */,       {0xfe534d42, PLACE_NETWORK} /* SMB 2 */, {0xff534d42, PLACE_NETWORK} /* CIFS */,
-        {0x01021997, PLACE_NETWORK} /* 9P */,    {0x00c36400, PLACE_NETWORK} /* Ceph */,
+        {0x01021994, PLACE_MEMORY} /* tmpfs */, {0x858458f6, PLACE_MEMORY} /* ramfs */,  {0x6969, PLACE_NETWORK} /* NFS */,
+        {0x517b, PLACE_NETWORK} /* SMB */,      {0xfe534d42, PLACE_NETWORK} /* SMB 2 */, {0xff534d42, PLACE_NETWORK} /* CIFS */,
+        {0x01021997, PLACE_NETWORK} /* 9P */,   {0x00c36400, PLACE_NETWORK} /* Ceph */,
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (rows[i].type == (unsigned)type)

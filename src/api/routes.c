@@ -47,6 +47,7 @@ const struct route api_routes[] = {
     {HTTP_GET, "/v1/policy", SCOPE_READ, policy_show},
     {HTTP_PUT, "/v1/policy", SCOPE_ADMIN, policy_put},
     {HTTP_POST, "/v1/policy/backtest", SCOPE_ADMIN, policy_backtest},
+    {HTTP_POST, "/v1/policy/backtest/{backtest}", SCOPE_ADMIN, policy_backtest_next},
     {HTTP_POST, "/v1/quarantine/lift", SCOPE_ADMIN, quarantine_lift_post},
     {HTTP_GET, "/v1/runs", SCOPE_READ, runs_list},
     {HTTP_GET, "/v1/runs/{run}", SCOPE_READ, runs_show},

@@ -11,6 +11,12 @@
 
 #define CLOCKS_APART_US (5 * WHEN_SECOND) /* beyond how long the answer took */
 
+const struct cli_option doctor_options[] = {
+    {"--data", "DIR", CLI_DIR, "Look at the files there too; and use the token in DIR/admin.token, if SEMEL_TOKEN is not set.",
+     NULL, NULL, NULL, false},
+    {0},
+};
+
 /* ---- what this side sees ---- */
 
 static void look_at_file(struct doctor *doctor, const char *dir, const char *name)
@@ -121,8 +127,7 @@ static int ask(struct cli *cli, struct doctor *doctor)
     int64_t asked_us = env_real_wall_us();
     enum status status = client_try(cli, &request, &reply, &code, &why);
     if (status == RETRY || status == UNKNOWN) {
-        doctor_say(doctor, DOCTOR_PROBLEM, "daemon", "Start it with semel serve or semel up, or give its address with --url.", "%s",
-                   why.text);
+        doctor_say(doctor, DOCTOR_PROBLEM, "daemon", "If it runs elsewhere, give its address with --url.", "%s", why.text);
         return CLI_OK;
     }
     if (status != OK)

@@ -10,6 +10,7 @@ extern const struct cli_option audit_verify_options[];
 extern const struct cli_option claim_options[];
 extern const struct cli_option confirm_options[];
 extern const struct cli_option daemon_options[];
+extern const struct cli_option doctor_options[];
 extern const struct cli_option effects_add_options[];
 extern const struct cli_option effects_ls_options[];
 extern const struct cli_option effects_note_options[];

@@ -6,7 +6,7 @@
 #define MAIN BYTES("main")
 #define OWNERLESS_MAX 1000
 #define WORKFLOWS_MAX 50
-#define NEWEST_MAX 20000           /* intents that are looked at to find the workflows */
+#define NEWEST_MAX 20000 /* intents that are looked at to find the workflows */
 #define OUTBOX_LATE_US (15 * WHEN_MINUTE)
 #define EVENTS_LATE_US WHEN_MINUTE
 #define CLOCK_APART_US (2 * WHEN_SECOND)
@@ -53,7 +53,8 @@ static enum status look_at_schema(struct look *look)
         doctor_say(look->doctor, DOCTOR_OK, "schema", NULL, "The database has the schema of this program, %lld.", (long long)own);
     else
         doctor_say(look->doctor, DOCTOR_PROBLEM, "schema",
-                   stored > own ? "Start the newer version of semel on this node too." : "Start semel again: it brings it up to date.",
+                   stored > own ? "Start the newer version of semel on this node too."
+                                : "Start semel again: it brings it up to date.",
                    "The database has schema %lld, this program %lld.", (long long)stored, (long long)own);
     return OK;
 }
@@ -97,7 +98,8 @@ static enum status look_at_clock(struct look *look)
         doctor_say(look->doctor, DOCTOR_WARNING, "clock", "Keep both right with NTP.",
                    "This computer's clock and the database server's are %s apart.", rough(apart_us, text));
     if (newest != 0 && id_time_us(newest) > now_us + CLOCK_BACK_US + (database_us != 0 ? apart_us : 0))
-        doctor_say(look->doctor, DOCTOR_WARNING, "clock", "Set the clock right, and keep it so with NTP. Safety does not depend on it.",
+        doctor_say(look->doctor, DOCTOR_WARNING, "clock",
+                   "Set the clock right, and keep it so with NTP. Safety does not depend on it.",
                    "The newest decision is dated %s ahead of the clock: the clock was set back.",
                    rough(id_time_us(newest) - now_us, text));
     doctor_well(look->doctor, before, "clock", "The clock has not gone back, as far as the decisions tell.");
@@ -110,7 +112,8 @@ static void say_stranded(void *ctx, struct bytes destination, int64_t effects)
 {
     struct look *look = ctx;
     if (effects > 0)
-        doctor_say(look->doctor, DOCTOR_PROBLEM, "effects", "Put the destination back into the policy, or cancel them: semel effects ls",
+        doctor_say(look->doctor, DOCTOR_PROBLEM, "effects",
+                   "Put the destination back into the policy, or cancel them: semel effects ls",
                    "%lld effect%s wait%s for destination '%.*s', which is not in the policy.", (long long)effects,
                    effects == 1 ? "" : "s", effects == 1 ? "s" : "", BYTES_ARG(destination));
 }
@@ -123,7 +126,8 @@ static enum status take_depth(void *ctx, const void *at, struct why *why)
     int64_t age_us = row->oldest > 0 ? look->facts->wall_us - row->oldest : 0;
     char age[32];
     if (age_us > OUTBOX_LATE_US)
-        doctor_say(look->doctor, DOCTOR_WARNING, "effects", "See why: semel effects ls. It may be down, too slow, or out of its rate.",
+        doctor_say(look->doctor, DOCTOR_WARNING, "effects",
+                   "See why: semel effects ls. It may be down, too slow, or out of its rate.",
                    "The oldest effect that is due for '%.*s' waits since %s; %lld are open.", BYTES_ARG(row->destination),
                    rough(age_us, age), (long long)row->open);
     return OK;
@@ -163,7 +167,8 @@ static enum status look_at_cards(struct look *look)
     TRY(store_run(look->store, &EXCEPTION_COUNT, &count, 1, take_cards, look->doctor, NULL, look->why));
     TRY(store_run(look->store, &DOCTOR_OWNERLESS, &ownerless, 1, take_number, &unknown, NULL, look->why));
     if (unknown > 0)
-        doctor_say(look->doctor, DOCTOR_PROBLEM, "unknown", "Look at them (semel intents --state unknown) and report this: it must not be.",
+        doctor_say(look->doctor, DOCTOR_PROBLEM, "unknown",
+                   "Look at them (semel intents --state unknown) and report this: it must not be.",
                    "%lld outcome%s unknown and nobody is asked about %s.", (long long)unknown, unknown == 1 ? " is" : "s are",
                    unknown == 1 ? "it" : "them");
     else
@@ -198,7 +203,8 @@ static enum status take_quiet(void *ctx, const void *at, struct why *why)
         return OK;
     bool muted = row->muted_until > now_us;
     when_format(muted ? row->muted_until : row->limited_until, until);
-    doctor_say(look->doctor, DOCTOR_WARNING, "events", "Hear it again with semel inbox unmute SOURCE; what was kept back can be released.",
+    doctor_say(look->doctor, DOCTOR_WARNING, "events",
+               "Hear it again with semel inbox unmute SOURCE; what was kept back can be released.",
                "Source '%.*s' is %s by %.*s until %s.", BYTES_ARG(row->name), muted ? "muted" : "limited", BYTES_ARG(row->actor),
                until);
     return OK;
@@ -213,7 +219,8 @@ struct noise {
 static void say_noisy(const struct noise *noise)
 {
     if (noise->suppressed >= NOISY_COPIES && noise->suppressed >= NOISY_TIMES * noise->accepted)
-        doctor_say(noise->look->doctor, DOCTOR_WARNING, "events", "Find out why it sends everything again, or: semel inbox mute SOURCE",
+        doctor_say(noise->look->doctor, DOCTOR_WARNING, "events",
+                   "Find out why it sends everything again, or: semel inbox mute SOURCE",
                    "Source '%.*s' is noisy: %lld of its events of the last day were copies, %lld were new.",
                    BYTES_ARG(noise->source), (long long)noise->suppressed, (long long)noise->accepted);
 }
@@ -300,8 +307,8 @@ static void say_finding(struct doctor *doctor, struct bytes workflow, const stru
     buf_init(&fix, 1024);
     lint_explain(finding, &text, &fix);
     buf_add_char(&fix, '\0');
-    doctor_say(doctor, finding->problem ? DOCTOR_PROBLEM : DOCTOR_WARNING, "keys", fix.failed ? NULL : fix.at, "Workflow '%.*s': %.*s",
-               BYTES_ARG(workflow), BYTES_ARG(buf_bytes(&text)));
+    doctor_say(doctor, finding->problem ? DOCTOR_PROBLEM : DOCTOR_WARNING, "keys", fix.failed ? NULL : fix.at,
+               "Workflow '%.*s': %.*s", BYTES_ARG(workflow), BYTES_ARG(buf_bytes(&text)));
     buf_release(&fix);
     buf_release(&text);
 }

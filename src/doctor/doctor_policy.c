@@ -53,11 +53,12 @@ static void look_at_window(struct doctor *doctor, const struct destination *dest
             window_us = call->window_us;
     }
     if (window_us < destination->deadline_us)
-        doctor_say(doctor, DOCTOR_WARNING, "destinations", "Make its deadline shorter, or its window as long as it truly is.",
-                   "Destination '%.*s' is to be tried for %s, but remembers our key for %s only: %s after the first send, what may "
-                   "have happened is not sent again and waits for a person.",
-                   BYTES_ARG(destination->name), rough(destination->deadline_us, deadline), rough(window_us, window),
-                   rough(window_us / 3 * 2 / WHEN_SECOND * WHEN_SECOND, end));
+        doctor_say(
+            doctor, DOCTOR_WARNING, "destinations", "Make its deadline shorter, or its window as long as it truly is.",
+            "Destination '%.*s' is to be tried for %s, but remembers our key for %s only: %s after the first send, what may "
+            "have happened is not sent again and waits for a person.",
+            BYTES_ARG(destination->name), rough(destination->deadline_us, deadline), rough(window_us, window),
+            rough(window_us / 3 * 2 / WHEN_SECOND * WHEN_SECOND, end));
 }
 
 static void look_at_destination(struct doctor *doctor, const struct destination *destination, struct secrets *secrets)

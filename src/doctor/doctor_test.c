@@ -98,12 +98,18 @@ TEST(each_fact_that_is_not_well_is_found)
         const char *check;
         enum doctor_grade grade;
         const char *words;
-    } rows[] = {{&unwritten, "database", DOCTOR_PROBLEM, "the disk is full"}, {&memory, "durability", DOCTOR_PROBLEM, "in memory"},
-                {&network, "durability", DOCTOR_WARNING, "network"},          {&unseen, "durability", DOCTOR_WARNING, "looked at"},
-                {&unordered, "durability", DOCTOR_PROBLEM, "barriers"},       {&eaten, "durability", DOCTOR_PROBLEM, "fsync"},
-                {&low, "disk", DOCTOR_WARNING, "900 MiB"},                    {&full, "disk", DOCTOR_PROBLEM, "100 MiB"},
-                {&blind, "disk", DOCTOR_WARNING, "could not"},                {&old, "clock", DOCTOR_PROBLEM, "1970-01-02"},
-                {&quarantine, "quarantine", DOCTOR_PROBLEM, "quarantine"},    {&failing, "events", DOCTOR_PROBLEM, "decide"}};
+    } rows[] = {{&unwritten, "database", DOCTOR_PROBLEM, "the disk is full"},
+                {&memory, "durability", DOCTOR_PROBLEM, "in memory"},
+                {&network, "durability", DOCTOR_WARNING, "network"},
+                {&unseen, "durability", DOCTOR_WARNING, "looked at"},
+                {&unordered, "durability", DOCTOR_PROBLEM, "barriers"},
+                {&eaten, "durability", DOCTOR_PROBLEM, "fsync"},
+                {&low, "disk", DOCTOR_WARNING, "900 MiB"},
+                {&full, "disk", DOCTOR_PROBLEM, "100 MiB"},
+                {&blind, "disk", DOCTOR_WARNING, "could not"},
+                {&old, "clock", DOCTOR_PROBLEM, "1970-01-02"},
+                {&quarantine, "quarantine", DOCTOR_PROBLEM, "quarantine"},
+                {&failing, "events", DOCTOR_PROBLEM, "decide"}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct desk *desk = desk_open();
         doctor_look_at_facts(&desk->doctor, rows[i].facts);
@@ -197,8 +203,8 @@ TEST(each_setting_that_is_unwise_is_found)
         {"owner: d\nsources:\n  f: {preset: json, verify: none}\n", "sources", DOCTOR_WARNING, "/in/f"},
         {"owner: d\nsources:\n  f: {preset: json, verify: none, addresses: [a@b.c], mode: shadow}\n", "sources", DOCTOR_WARNING,
          "only watched"},
-        {"owner: d\nsources:\n  f: {preset: typeform, secret: env:SEMEL_DOCTOR_TEST, window: 1h}\n", "sources",
-         DOCTOR_WARNING, "shorter than twice"},
+        {"owner: d\nsources:\n  f: {preset: typeform, secret: env:SEMEL_DOCTOR_TEST, window: 1h}\n", "sources", DOCTOR_WARNING,
+         "shorter than twice"},
         {"owner: d\nsources:\n  f: {preset: json, verify: hmac, secret: env:SEMEL_DOCTOR_NONE}\n", "sources", DOCTOR_PROBLEM,
          "SEMEL_DOCTOR_NONE"},
         {"owner: d\ndestinations:\n  d: {provider: http, url: \"https://a.example\", secret: env:SEMEL_DOCTOR_NONE}\n",
@@ -302,7 +308,8 @@ TEST_BOTH(another_schema_and_quiet_noisy_and_undecided_events_are_found)
     int64_t now = engine_now(house.engine).wall_us;
     struct row_source quiet = {
         .space = BYTES("main"), .name = BYTES("form"), .muted_until = now + WHEN_HOUR, .actor = BYTES("dana"), .note = BYTES("")};
-    struct row_event event = {.space = BYTES("main"), .source = BYTES("chat"), .content = BYTES("{}"), .received = now - WHEN_HOUR};
+    struct row_event event = {
+        .space = BYTES("main"), .source = BYTES("chat"), .content = BYTES("{}"), .received = now - WHEN_HOUR};
     run_query(&house, &META_PUT, &(struct q_meta_put){BYTES("schema"), BYTES("99")});
     run_query(&house, &SOURCE_PUT, &quiet);
     for (int i = 0; i < 101; i++) {
@@ -311,8 +318,8 @@ TEST_BOTH(another_schema_and_quiet_noisy_and_undecided_events_are_found)
         event.verdict = i < 100 ? EVENT_SUPPRESSED : EVENT_WAITING;
         run_query(&house, &EVENT_ADD, &event);
     }
-    struct desk *desk =
-        look_at_data(&house, "owner: dana\nsources:\n  chat: {preset: json, verify: none}\n  form: {preset: json, verify: none}\n");
+    struct desk *desk = look_at_data(
+        &house, "owner: dana\nsources:\n  chat: {preset: json, verify: none}\n  form: {preset: json, verify: none}\n");
     expect(&desk->doctor, "schema", DOCTOR_PROBLEM, "schema 99");
     expect(&desk->doctor, "events", DOCTOR_PROBLEM, "1 event is not decided yet");
     CHECK_INT(doctor_count(&desk->doctor, DOCTOR_WARNING), 2);
@@ -327,8 +334,12 @@ TEST_BOTH(stranded_and_late_effects_and_bad_keys_are_found)
     struct house house;
     house_open(&house, storage);
     int64_t now = engine_now(house.engine).wall_us;
-    struct row_outbox row = {
-        .intent = 77, .space = BYTES("main"), .destination = BYTES("gone"), .request = 1, .due = now - WHEN_HOUR, .created = now - WHEN_HOUR};
+    struct row_outbox row = {.intent = 77,
+                             .space = BYTES("main"),
+                             .destination = BYTES("gone"),
+                             .request = 1,
+                             .due = now - WHEN_HOUR,
+                             .created = now - WHEN_HOUR};
     run_query(&house, &OUTBOX_ADD, &row);
     struct engine_command first = house_claim("Ada@example.com"), second = house_claim("ada@example.com ");
     house_run(&house, &first);

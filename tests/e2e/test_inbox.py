@@ -396,6 +396,48 @@ def test_a_backtest_tells_what_another_policy_would_do_and_changes_nothing(inbox
     box.forwarded(5)
 
 
+def multiply(box, times):
+    """The stored events many times over, in the past: (ids are times), each with its marks gone, as if they had come before semel kept any."""
+    box.daemon.stop()
+    (database,) = box.daemon.data.glob("*.db")
+    with sqlite3.connect(database) as data:
+        columns = [row[1] for row in data.execute("PRAGMA table_info(event)")]
+        moved = {"id": "id - (n * 10000 << 22)", "received": "received - n * 10000000"}
+        data.execute("WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < ?) INSERT INTO event SELECT "
+                     + ", ".join(moved.get(name, name) for name in columns) + " FROM event, c", (times - 1,))
+        data.execute("DELETE FROM event_mark")
+        count = data.execute("SELECT count(*) FROM event").fetchone()[0]
+    box.daemon.start()
+    box.client.port = box.daemon.port
+    return count
+
+
+def test_a_backtest_in_slices_says_what_one_whole_pass_says(inbox, tmp_path):
+    box = inbox()
+    box.send(QUESTION)
+    box.send(QUESTION, x=1)
+    box.send("Is parking possible near your place in the evening, and what does it cost?", email="zoe@y.io")
+    count = multiply(box, 500)
+    policy = json.dumps(box.policy).encode()
+    whole = box.client.post("/v1/policy/backtest", policy).json
+    assert (whole["events"], whole["whole"], whole["next"]) == (count, True, None) and whole["changed"] > 0 and whole["at"] == whole["until"]
+    slices, told = 0, box.client.post("/v1/policy/backtest?slice=1ms", policy).json
+    while told["next"]:
+        slices += 1
+        assert not told["whole"] and told["since"] < told["at"] < told["until"] and box.client.get("/readyz").status == 200
+        assert slices > 1 or box.client.post("/v1/policy/backtest", policy).code == "busy"
+        told = box.client.post(f"/v1/policy/backtest/{told['next']}?slice=1ms").json
+    assert slices >= 1
+    same = ("events", "whole", "next", "changed", "verdicts", "examples")
+    assert [told[name] for name in same] == [whole[name] for name in same]
+    assert box.client.post("/v1/policy/backtest/bt_0000000000000000").code == "not_found"
+    assert box.client.post("/v1/policy/backtest?slice=1h", policy).status == 400
+
+    (tmp_path / "same.yaml").write_bytes(policy)
+    said = box.cli("policy", "backtest", str(tmp_path / "same.yaml"), "--slice", "1ms")
+    assert said.startswith(f"{count} events since") and "events decided again, up to 20" in said and "% of them otherwise" not in said
+
+
 def test_a_backtest_remembers_what_came_before_its_time(inbox, house):
     """The first of two equal messages lies before the time that is looked at. Its copy is still one."""
     box = inbox()
