@@ -19,6 +19,7 @@
 
 enum cli_exit {
     CLI_OK = 0,           /* done, or done before and replayed */
+    CLI_PROBLEMS = 1,     /* semel doctor: something is wrong */
     CLI_USAGE = 64,       /* the command line is wrong */
     CLI_DATA = 65,        /* the input or the key is wrong, or the claim is no longer ours */
     CLI_UNREACHABLE = 69, /* nothing answers, or it is not semel */
