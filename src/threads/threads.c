@@ -1,5 +1,6 @@
 #include "threads/threads.h"
 
+#include "base/mutant.h"
 #include "threads/answer.h"
 
 #include <stdio.h>
@@ -46,7 +47,7 @@ enum status thread_is_answered(struct store *store, const struct ledger *ledger,
     int epoch_len = snprintf(epoch, sizeof epoch, "%.*s:%lld:", (int)len, id, (long long)thread->epoch);
     struct q_thread_answered find = {thread->space, {id, len}, thread->question, {epoch, (size_t)epoch_len}, ANSWERS_WORKFLOW};
     struct q_turn_lock turn = {ledger_turn(pepper, thread->space, (struct bytes){id, len})};
-    bool answered = is_answered_now(ledger, thread->space, (struct bytes){id, len}, find.epoch);
+    bool answered = !MUTANT(BATCH_UNSEEN) && is_answered_now(ledger, thread->space, (struct bytes){id, len}, find.epoch);
     if (!answered)
         TRY(store_run(store, &TURN_LOCK, &turn, 1, NULL, NULL, NULL, why));
     if (!answered)
@@ -58,7 +59,7 @@ enum status thread_is_answered(struct store *store, const struct ledger *ledger,
 void thread_ask(struct row_thread *thread, bool answered, int64_t event, int64_t wall_us)
 {
     thread->updated = wall_us;
-    if (thread->epoch > 0 && !answered)
+    if (thread->epoch > 0 && (!answered || MUTANT(EPOCH_STANDS)) && !MUTANT(EPOCH_RUNS))
         return;
     thread->epoch++;
     thread->question = event;
@@ -71,5 +72,5 @@ bool thread_is_loop(struct row_thread *thread, int64_t wall_us, int64_t most, in
         thread->burst_at = wall_us;
     }
     thread->burst++;
-    return thread->burst > most;
+    return thread->burst > most && !MUTANT(LOOP_UNSEEN);
 }

@@ -111,7 +111,7 @@ static void check_thread(struct sim *sim, const struct seen *event)
         sim_violated(sim, "INV-26", "event %lld is part of another conversation", (long long)event->id);
 }
 
-static void note_marks(const struct sim *sim, const struct seen *event)
+static void note_marks(struct sim *sim, const struct seen *event)
 {
     static const struct {
         const char *reason;
@@ -135,7 +135,8 @@ static void note_marks(const struct sim *sim, const struct seen *event)
             mark(MARK_EVENT_WINDOW_OVER);
         if (event->received - earlier->received >= 7 * WHEN_DAY && event->was == EVENT_SUPPRESSED)
             mark(MARK_EVENT_WEEK_LATE);
-        if (has_same_id(event, earlier) && earlier->was == EVENT_SUPPRESSED && earlier->first != earlier->id)
+        const struct seen *first = judge_seen(sim, earlier->first);
+        if (first != NULL && earlier->was == EVENT_SUPPRESSED && has_same_id(event, earlier) && !has_same_id(event, first))
             mark(MARK_EVENT_COPY_OF_COPY);
     }
 }

@@ -128,6 +128,19 @@ static void tell_release(struct told *told, const struct row_decision *row)
         ask(told, event, event->epoch);
 }
 
+/* INV-23: what was said to go on again does. */
+static void tell_replay(struct told *told, const struct row_decision *row)
+{
+    const struct seen *event = event_of(told, row);
+    int64_t number = 0;
+    bool goes_on = false;
+    (void)bytes_to_i64(detail_of(row, "replay"), &number);
+    for (int i = 0; i < told->sim->effect_count; i++)
+        goes_on |= told->sim->effects[i].event == event && told->sim->effects[i].replay == number;
+    if (event != NULL && !goes_on)
+        sim_violated(told->sim, "INV-23", "event %lld was to go on again, and did not", (long long)event->id);
+}
+
 static void tell_muting(struct told *told, const struct row_decision *row)
 {
     enum channel channel = 0;
@@ -156,6 +169,8 @@ static enum status tell(void *ctx, const void *at, struct why *why)
         tell_verdict(told, row);
     else if (person && bytes_is(row->kind, "released"))
         tell_release(told, row);
+    else if (person && bytes_is(row->kind, "replayed"))
+        tell_replay(told, row);
     else if (bytes_starts(row->kind, BYTES("source_")))
         tell_muting(told, row);
     else if (row->intent != 0)

@@ -118,6 +118,13 @@ static enum status run_intent_look_id(struct running *running, const void *param
     return row != NULL ? memory_give(running, row) : OK;
 }
 
+static enum status run_intent_lock(struct running *running, const void *params)
+{
+    const struct q_intent_lock *lock = params;
+    const struct row_intent *row = memory_intent(&running->memory->now, lock->h, lock->id);
+    return row != NULL ? memory_give(running, row) : OK;
+}
+
 static enum status run_intent_get(struct running *running, const void *params)
 {
     const struct q_intent_get *get = params;
@@ -633,6 +640,7 @@ static enum status run_effect_list(struct running *running, const void *params)
 static const struct memory_query known[] = {
     {&INTENT_LOOK, run_intent_look},
     {&INTENT_LOOK_ID, run_intent_look_id},
+    {&INTENT_LOCK, run_intent_lock},
     {&INTENT_ADD, run_intent_add},
     {&INTENT_CHANGE, run_intent_change},
     {&INTENT_LAPSED, run_intent_lapsed},
