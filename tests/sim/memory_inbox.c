@@ -365,6 +365,13 @@ static enum status run_intent_open(struct running *running, const void *params)
     return OK;
 }
 
+static enum status run_intent_queued(struct running *running, const void *params)
+{
+    struct r_intent_queued row = {((const struct q_intent_queued *)params)->id};
+    const struct row_outbox *found = memory_outbox(&running->memory->now, row.id);
+    return found != NULL && found->step < STEP_FINISHED ? memory_give(running, &row) : OK;
+}
+
 static enum status run_nothing(struct running *running, const void *params)
 {
     (void)running, (void)params;
@@ -403,5 +410,6 @@ const struct memory_query memory_inbox[] = {
     {&THREAD_ANSWERED, run_thread_answered},
     {&TURN_LOCK, run_nothing},
     {&INTENT_OPEN, run_intent_open},
+    {&INTENT_QUEUED, run_intent_queued},
     {NULL, NULL},
 };
