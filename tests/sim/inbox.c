@@ -1,5 +1,6 @@
-/* inbox: senders whose deliveries come in by the real door (flow/intake.h), once or again and again, and the daemon's flow: created at the start, gone with
- * the process. Now and then the world is idle for minutes or days, and some of what was sent comes once more. */
+/* inbox: senders whose deliveries come in by the real door (flow/intake.h), once or again and again, and the daemon's flow: created
+ * at the start, gone with the process. Now and then the world is idle for minutes or days, and some of what was sent comes once
+ * more. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -12,10 +13,13 @@
 
 /* ---- the rules ---- */
 
-#define PLACE "{provider: http, url: 'https://example.com', capability: idempotent, key_header: Idempotency-Key, window: 1m, owner: dana}"
+#define PLACE \
+    "{provider: http, url: 'https://example.com', capability: idempotent, key_header: Idempotency-Key, window: 1m, owner: dana}"
 #define RULES "preset: json, verify: none, window: 24h, across: 24h, loop: 5/10m"
 #define WORDS "name: '{name}', text: '{text}', identities: [{email: '{from}'}]"
-#define CHAT(more) "  chat: {" RULES more ", events: [{kind: message, delivery: '{id}', thread: 'room:{thread}', " WORDS "}]}\n"
+#define CHAT(more)                                                                                                          \
+    "  chat: {" RULES more ", events: [{kind: message, split: 'items[]', delivery: '{id}', thread: 'room:{thread}', " WORDS \
+    "}]}\n"
 #define FORM(more) "  form: {" RULES more ", events: [{kind: lead, delivery: '{id}', key: 'order:{key}', " WORDS "}]}\n"
 #define MAIL(more) "  mail: {" RULES more ", events: [{kind: message, key: 'order:{key}', " WORDS "}]}\n"
 #define BARE(more) "  bare: {" RULES more ", events: [{kind: event, name: '{name}'}]}\n"
@@ -140,7 +144,7 @@ static struct bytes body_of(struct sim *sim, const struct letter *letter, enum c
 /* ---- sending ---- */
 
 struct sending {
-    struct letter *letter;
+    struct letter *letter, *with; /* a chat brings two at once now and then */
     enum channel channel;
     struct intake intake;
     struct engine_command command;
@@ -167,6 +171,8 @@ static void sends_again(struct sim *sim, void *arg)
         if (sim->seen[i].letter == sending->letter && sim->seen[i].channel == sending->channel)
             mark(MARK_EVENT_UNHEARD);
     plan_sending(sim, sending->letter, sending->channel, 0);
+    if (sending->with != NULL)
+        plan_sending(sim, sending->with, sending->channel, 0);
 }
 
 static void sender_hears(struct sim *sim, void *arg)
@@ -196,6 +202,25 @@ static void staged(struct engine_command *command)
         sim_at(sim, sim_below(sim, 10 * WHEN_MS), sender_hears, command->user);
 }
 
+static struct bytes delivery_of(struct sim *sim, const struct sending *sending)
+{
+    struct bytes body = body_of(sim, sending->letter, sending->channel);
+    if (sending->channel != CHANNEL_CHAT)
+        return body;
+    if (sending->with == NULL)
+        return arena_printf(&sim->arena, "{\"items\":[%.*s]}", BYTES_ARG(body));
+    struct bytes with = body_of(sim, sending->with, sending->channel);
+    return arena_printf(&sim->arena, "{\"items\":[%.*s,%.*s]}", BYTES_ARG(body), BYTES_ARG(with));
+}
+
+/* Another one that comes in the same delivery. */
+static struct letter *choose_with(struct sim *sim, const struct sending *sending)
+{
+    struct letter *other = &sim->letters[sim_below(sim, sim->letter_count)];
+    bool goes = sending->channel == CHANNEL_CHAT && sim_below(sim, 3) == 0;
+    return goes && other != sending->letter && other->kind != LETTER_FACT && other->sends < SENDS_MAX ? other : NULL;
+}
+
 static void send_letter(struct sim *sim, void *arg)
 {
     struct sending *sending = arg;
@@ -206,13 +231,16 @@ static void send_letter(struct sim *sim, void *arg)
     if (sim->engine == NULL || source == NULL)
         return;
     sending->letter->sends++;
+    sending->with = choose_with(sim, sending);
+    if (sending->with != NULL)
+        sending->with->sends++;
     static struct pair header = {BYTES("Content-Type"), BYTES("application/json")};
     sending->intake = (struct intake){
         .source = source,
         .space = BYTES("main"),
         .request = {.method = BYTES("POST"),
                     .url = BYTES("https://semel.example/in/x"),
-                    .body = body_of(sim, sending->letter, sending->channel),
+                    .body = delivery_of(sim, sending),
                     .headers = &header,
                     .header_count = 1,
                     .now_us = sim->env.wall_us(&sim->env)},
@@ -220,8 +248,10 @@ static void send_letter(struct sim *sim, void *arg)
     };
     struct why why = {""};
     enum status status = intake_read(&sending->intake, &why);
-    ASSERT(status == OK && sending->intake.result.end == RECEIVE_EVENTS && sending->intake.result.count == 1);
-    sim_say(sim, "letter %d is sent by %s", sending->letter->number, channel_names[sending->channel]);
+    ASSERT(status == OK && sending->intake.result.end == RECEIVE_EVENTS &&
+           sending->intake.result.count == (sending->with != NULL ? 2 : 1));
+    sim_say(sim, "letter %d%s is sent by %s", sending->letter->number, sending->with != NULL ? ", with another one," : "",
+            channel_names[sending->channel]);
     sending->command = (struct engine_command){.write = write_sending, .user = sending};
     sim_post(sim, &sending->command, staged);
 }

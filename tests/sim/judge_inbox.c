@@ -1,5 +1,6 @@
-/* judge_inbox: the invariants of what comes in. After each commit the events are read as they are stored, and compared with what was sent: which letter it
- * was, by which channel, and when. What counts as a copy is said here once more, by letters instead of marks. */
+/* judge_inbox: the invariants of what comes in. After each commit the events are read as they are stored, and compared with what was
+ * sent: which letter it was, by which channel, and when. What counts as a copy is said here once more, by letters instead of
+ * marks. */
 #include <stdio.h>
 
 #include "sim.h"
@@ -116,10 +117,14 @@ static void note_marks(struct sim *sim, const struct seen *event)
     static const struct {
         const char *reason;
         enum mark mark;
-    } reasons[] = {{"same_delivery", MARK_EVENT_SAME_DELIVERY},   {"same_key", MARK_EVENT_SAME_KEY},
-                   {"same_payload", MARK_EVENT_SAME_PAYLOAD},     {"same_content_elsewhere", MARK_EVENT_ELSEWHERE},
-                   {"maybe_same", MARK_EVENT_LIKELY},             {"maybe_short", MARK_EVENT_LIKELY},
-                   {"loop", MARK_EVENT_LOOP},                     {"muted", MARK_EVENT_MUTED},
+    } reasons[] = {{"same_delivery", MARK_EVENT_SAME_DELIVERY},
+                   {"same_key", MARK_EVENT_SAME_KEY},
+                   {"same_payload", MARK_EVENT_SAME_PAYLOAD},
+                   {"same_content_elsewhere", MARK_EVENT_ELSEWHERE},
+                   {"maybe_same", MARK_EVENT_LIKELY},
+                   {"maybe_short", MARK_EVENT_LIKELY},
+                   {"loop", MARK_EVENT_LOOP},
+                   {"muted", MARK_EVENT_MUTED},
                    {"new", MARK_EVENT_ACCEPTED}};
     for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++)
         if (strcmp(event->reason, reasons[i].reason) == 0)
@@ -215,8 +220,8 @@ static void note_event(struct sim *sim, const struct seen *now)
     seen->asked_replay = was.asked_replay;
     if (!decides)
         return;
-    sim_say(sim, "event %lld, letter %d by %s, is %s: %s", (long long)seen->id, seen->letter->number, channel_names[seen->channel],
-            event_verdict_names[seen->was], seen->reason);
+    sim_say(sim, "event %lld, letter %d by %s, is %s: %s", (long long)seen->id, seen->letter->number,
+            channel_names[seen->channel], event_verdict_names[seen->was], seen->reason);
     check_verdict(sim, seen);
     check_thread(sim, seen);
     note_marks(sim, seen);
@@ -230,7 +235,8 @@ static void check_gone(struct sim *sim, struct seen *event, const struct look *l
             return;
     event->gone = true;
     mark(MARK_EVENT_FORGOTTEN);
-    if (event->verdict == EVENT_WAITING || event->until == 0 || event->until > sim->env.wall_us(&sim->env))
+    bool waits = event->verdict == EVENT_WAITING || event->verdict == EVENT_HELD;
+    if (waits || event->until > sim->env.wall_us(&sim->env))
         sim_violated(sim, "INV-22", "event %lld is %s, and gone", (long long)event->id, event_verdict_names[event->verdict]);
 }
 

@@ -1,5 +1,6 @@
-/* judge_story: the log from its beginning to its end, told once more. Each event has one verdict in it. Questions and answers follow each other: a message
- * joins the open question until somebody has begun to answer it, and is the next one from then on. Who was muted, and which conversation ran away, is known by it too. */
+/* judge_story: the log from its beginning to its end, told once more. Each event has one verdict in it. Questions and answers follow
+ * each other: a message joins the open question until somebody has begun to answer it, and is the next one from then on. Who was
+ * muted, and which conversation ran away, is known by it too. */
 #include <stdio.h>
 
 #include "sim.h"
@@ -8,8 +9,9 @@
 struct told {
     struct sim *sim;
     int64_t intents[TALKS_MAX]; /* of the talks */
+    bool deeds[TALKS_MAX];      /* those that have begun */
     struct conversation {
-        int64_t epoch, burst, burst_at;
+        int64_t epoch, question, burst, burst_at; /* the second: an id; what was begun later is an answer to it */
     } conversations[WRITERS_MAX];
     int64_t muted_until[CHANNELS];
 };
@@ -43,21 +45,29 @@ static struct seen *event_of(struct told *told, const struct row_decision *row)
 
 /* ---- questions ---- */
 
-static bool is_begun(struct told *told, int64_t thread, int64_t epoch)
+static bool is_begun(struct told *told, int64_t thread, const struct conversation *talk)
 {
+    for (int i = 0; i < told->sim->deed_count; i++) {
+        const struct deed_of_agent *deed = &told->sim->deeds[i];
+        if (!told->deeds[i] || deed->thread != thread || deed->intent <= talk->question)
+            continue;
+        mark(MARK_ANSWER_OWN_KEY);
+        return true;
+    }
     for (int i = 0; i < told->sim->talk_count; i++)
-        if (told->sim->talks[i].thread == thread && told->sim->talks[i].epoch == epoch)
+        if (told->sim->talks[i].thread == thread && told->sim->talks[i].epoch == talk->epoch)
             return told->sim->talks[i].begun;
     return false;
 }
 
 /* INV-26: a question opens the next epoch when the last one is being answered, and only then. */
-static void ask(struct told *told, const struct seen *event, int64_t epoch)
+static void ask(struct told *told, const struct seen *event, int64_t question, int64_t epoch)
 {
     struct conversation *talk = &told->conversations[event->letter->writer];
-    bool next = talk->epoch == 0 || is_begun(told, event->thread, talk->epoch);
+    bool next = talk->epoch == 0 || is_begun(told, event->thread, talk);
     mark(next ? MARK_QUESTION_NEXT : MARK_QUESTION_JOINS);
     talk->epoch += next;
+    talk->question = next ? question : talk->question;
     if (epoch != talk->epoch)
         sim_violated(told->sim, "INV-26", "event %lld is question %lld of its conversation, and is said to be %lld",
                      (long long)event->id, (long long)talk->epoch, (long long)epoch);
@@ -113,7 +123,7 @@ static void tell_verdict(struct told *told, const struct row_decision *row)
     if (event->was == EVENT_ACCEPTED || loop)
         count_burst(told, event);
     if (event->was == EVENT_ACCEPTED)
-        ask(told, event, epoch);
+        ask(told, event, event->id, epoch);
 }
 
 static void tell_release(struct told *told, const struct row_decision *row)
@@ -125,7 +135,7 @@ static void tell_release(struct told *told, const struct row_decision *row)
         sim_violated(told->sim, "INV-28", "event %lld was released, and is %s", (long long)event->id,
                      event_verdict_names[event->verdict]);
     if (event->channel != CHANNEL_BARE)
-        ask(told, event, event->epoch);
+        ask(told, event, row->id, event->epoch); /* it is asked when it is released */
 }
 
 /* INV-23: what was said to go on again does. */
@@ -155,6 +165,8 @@ static void tell_begin(struct told *told, const struct row_decision *row)
     for (int i = 0; i < told->sim->talk_count && begins && row->state >= 0; i++)
         if (told->intents[i] == row->intent)
             told->sim->talks[i].begun = true;
+    for (int i = 0; i < told->sim->deed_count && begins && row->state >= 0; i++)
+        told->deeds[i] |= told->sim->deeds[i].intent == row->intent;
 }
 
 static enum status tell(void *ctx, const void *at, struct why *why)
@@ -185,6 +197,10 @@ void judge_story(struct sim *sim)
         struct bytes key = thread_key(sim->talks[i].thread, sim->talks[i].epoch, BYTES("reply"), &sim->arena);
         struct stored stored = judge_load(sim, ANSWERS_WORKFLOW, key.at);
         told.intents[i] = stored.has_intent ? stored.intent.id : -1;
+    }
+    for (int i = 0; i < sim->deed_count; i++) {
+        struct stored stored = judge_load(sim, BYTES("deeds"), sim->deeds[i].key);
+        sim->deeds[i].intent = stored.has_intent ? stored.intent.id : -1;
     }
     struct q_decision_chain all = {0, 0, 10000};
     judge_read(sim, &DECISION_CHAIN, &all, tell, &told);

@@ -114,7 +114,8 @@ static enum status run_intent_look(struct running *running, const void *params)
 
 static enum status run_intent_look_id(struct running *running, const void *params)
 {
-    const struct row_intent *row = memory_intent(&running->memory->now, BYTES_NONE, ((const struct q_intent_look_id *)params)->id);
+    const struct row_intent *row =
+        memory_intent(&running->memory->now, BYTES_NONE, ((const struct q_intent_look_id *)params)->id);
     return row != NULL ? memory_give(running, row) : OK;
 }
 

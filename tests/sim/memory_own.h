@@ -4,7 +4,7 @@
 
 #include "sim.h"
 
-#define ROWS_MAX (EFFECTS_ROOM + TALKS_MAX)
+#define ROWS_MAX (EFFECTS_ROOM + 2 * TALKS_MAX)
 #define LOG_MAX 4096
 #define CARDS_MAX 512
 #define EVENT_MARKS_MAX (6 * SEEN_MAX)

@@ -117,33 +117,34 @@
     X(EFFECT_SKIPPED)     \
     X(EFFECT_FORGOTTEN)   \
     X(PERSON_DECIDED)
-#define MARKS_INBOX(X)     \
-    X(EVENT_ACCEPTED)      \
-    X(EVENT_SAME_DELIVERY) \
-    X(EVENT_SAME_KEY)      \
-    X(EVENT_SAME_PAYLOAD)  \
-    X(EVENT_ELSEWHERE)     \
-    X(EVENT_WINDOW_OVER)   \
-    X(EVENT_COPY_OF_COPY)  \
-    X(EVENT_WEEK_LATE)     \
-    X(EVENT_UNHEARD)       \
-    X(EVENT_LIKELY)        \
-    X(EVENT_LOOP)          \
-    X(EVENT_COPIES_LOOP)   \
-    X(EVENT_MUTED)         \
-    X(EVENT_SHADOW)        \
-    X(EVENT_KEPT_ONLY)     \
-    X(EVENT_RELEASED)      \
+#define MARKS_INBOX(X)      \
+    X(EVENT_ACCEPTED)       \
+    X(EVENT_SAME_DELIVERY)  \
+    X(EVENT_SAME_KEY)       \
+    X(EVENT_SAME_PAYLOAD)   \
+    X(EVENT_ELSEWHERE)      \
+    X(EVENT_WINDOW_OVER)    \
+    X(EVENT_COPY_OF_COPY)   \
+    X(EVENT_WEEK_LATE)      \
+    X(EVENT_UNHEARD)        \
+    X(EVENT_LIKELY)         \
+    X(EVENT_LOOP)           \
+    X(EVENT_COPIES_LOOP)    \
+    X(EVENT_MUTED)          \
+    X(EVENT_SHADOW)         \
+    X(EVENT_KEPT_ONLY)      \
+    X(EVENT_RELEASED)       \
     X(EVENT_PERSON_SAYS_NO) \
-    X(EVENT_REPLAYED)      \
-    X(EVENT_FORGOTTEN)     \
-    X(EVENT_FORWARDED)     \
-    X(EVENT_AFTER_CRASH)   \
-    X(QUESTION_JOINS)      \
-    X(QUESTION_NEXT)       \
-    X(ANSWERED)            \
-    X(ANSWER_QUEUED)       \
-    X(ANSWER_TWICE_ASKED)
+    X(EVENT_REPLAYED)       \
+    X(EVENT_FORGOTTEN)      \
+    X(EVENT_FORWARDED)      \
+    X(EVENT_AFTER_CRASH)    \
+    X(QUESTION_JOINS)       \
+    X(QUESTION_NEXT)        \
+    X(ANSWERED)             \
+    X(ANSWER_QUEUED)        \
+    X(ANSWER_TWICE_ASKED)   \
+    X(ANSWER_OWN_KEY)
 #define MARKS(X) MARKS_LEDGER(X) MARKS_EFFECTS(X) MARKS_INBOX(X)
 #define MARKS_SQLITE(X) X(TORN) X(FSYNC_FAILED) X(LOST_WRITES)
 #define MARK_ENUM(name) MARK_##name,
@@ -259,7 +260,7 @@ struct effect {
     struct seen *event;    /* what it forwards */
     struct talk *question; /* what it answers */
     int64_t replay;        /* the number of another time, on purpose */
-    bool attended; /* its caller waits and decides about another try */
+    bool attended;         /* its caller waits and decides about another try */
     bool in_line;
     int64_t keep_us, deadline_us;
     int contents; /* which were positively answered: -1 none yet */
@@ -307,6 +308,12 @@ struct talk {
     int64_t thread, epoch;
     int replies; /* by agents that claimed; those of effects count as theirs */
     bool begun;  /* in the log so far */
+};
+
+/* What an agent did in a conversation under a key of its own: it counts as an answer to what was asked before. */
+struct deed_of_agent {
+    char key[48];
+    int64_t thread, intent;
 };
 
 struct sim {
@@ -358,6 +365,8 @@ struct sim {
     int seen_count;
     struct talk talks[TALKS_MAX];
     int talk_count;
+    struct deed_of_agent deeds[TALKS_MAX];
+    int deed_count;
     int64_t threads[WRITERS_MAX]; /* the conversation of each */
     int64_t acknowledged[SEEN_MAX];
     int acknowledged_count;
@@ -442,8 +451,8 @@ struct talk *talk_by_key(struct sim *sim, struct bytes key);
 void talk_operator(struct sim *sim, void *none);
 
 /* ---- judge_inbox.c ---- */
-void judge_inbox(struct sim *sim);                              /* after every commit, and at the start */
-struct seen *judge_seen(struct sim *sim, int64_t id);           /* NULL: nobody has seen it */
+void judge_inbox(struct sim *sim);                                /* after every commit, and at the start */
+struct seen *judge_seen(struct sim *sim, int64_t id);             /* NULL: nobody has seen it */
 void judge_arrived(struct sim *sim, const struct effect *effect); /* at whom it was forwarded to */
 void judge_replied(struct sim *sim, struct talk *talk);
 void judge_acknowledged(struct sim *sim, int64_t event); /* its sender was told so */

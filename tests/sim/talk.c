@@ -1,5 +1,6 @@
-/* talk: agents. Each is asked by an event that was forwarded to it; often two are asked at once. They answer by thread and action, as claims or by handing
- * the answer to the daemon, and die, as everybody does. */
+/* talk: agents. Each is asked by an event that was forwarded to it; often two are asked at once. They answer by thread and action, as
+ * claims or by handing the answer to the daemon, and die, as everybody does. Some do something else in the conversation first, under
+ * a key of their own. */
 #include <stdio.h>
 
 #include "act/order.h"
@@ -131,9 +132,8 @@ static void queue_answer(struct sim *sim, struct saying *saying)
     const struct destination *destination = policy_destination(inbox_policy(sim), BYTES("keyed"));
     struct effect_request request = {.method = BYTES("POST"), .path = BYTES("/reply"), .body = BYTES("{}")};
     struct why why;
-    enum status status =
-        effect_order_make(destination, destination_call(destination, request.method, request.path), &request, &sim->arena,
-                          &saying->command.ledger, NULL, &saying->order, &why);
+    enum status status = effect_order_make(destination, destination_call(destination, request.method, request.path), &request,
+                                           &sim->arena, &saying->command.ledger, NULL, &saying->order, &why);
     ASSERT(status == OK);
     saying->command.ledger.evidence = outbox_evidence(&saying->order, &sim->arena);
     saying->command.also = also_queued;
@@ -185,8 +185,40 @@ static void agent_begins(struct sim *sim, void *arg)
     claim(sim, agent);
 }
 
+static void deed_done(struct engine_command *command)
+{
+    (void)command;
+}
+
+/* Under a key of its own, and never finished: it is begun, and that counts. */
+static void do_something(struct sim *sim, const struct seen *event)
+{
+    if (sim->deed_count == TALKS_MAX || event->thread == 0)
+        return;
+    struct deed_of_agent *deed = &sim->deeds[sim->deed_count];
+    *deed = (struct deed_of_agent){.thread = event->thread};
+    snprintf(deed->key, sizeof deed->key, "deed-%d", sim->deed_count++);
+    struct engine_command *command = arena_zalloc(&sim->arena, 1, sizeof *command);
+    command->ledger = (struct ledger_command){.op = OP_CLAIM,
+                                              .space = BYTES("main"),
+                                              .actor = BYTES("agent"),
+                                              .workflow = BYTES("deeds"),
+                                              .key = bytes_of(deed->key),
+                                              .thread = id_text("thr", event->thread, &sim->arena),
+                                              .action = BYTES("note"),
+                                              .lease_us = LEASE_US,
+                                              .keep_us = 400 * WHEN_DAY,
+                                              .tombstone_us = 400 * WHEN_DAY,
+                                              .attempts_max = 100,
+                                              .on_unknown = ON_UNKNOWN_HOLD,
+                                              .two_phase = true};
+    sim_post(sim, command, deed_done);
+}
+
 void talk_asked(struct sim *sim, const struct seen *event)
 {
+    if (sim_below(sim, 6) == 0)
+        do_something(sim, event);
     int64_t agents = 1 + sim_below(sim, 2);
     if (agents > 1)
         mark(MARK_ANSWER_TWICE_ASKED);
