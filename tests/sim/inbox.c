@@ -15,8 +15,8 @@
 
 #define PLACE \
     "{provider: http, url: 'https://example.com', capability: idempotent, key_header: Idempotency-Key, window: 1m, owner: dana}"
-#define RULES "preset: json, verify: none, window: 24h, across: 24h, loop: 5/10m"
-#define WORDS "name: '{name}', text: '{text}', identities: [{email: '{from}'}]"
+#define RULES "preset: json, verify: none, window: 24h, across: 24h, loop: 4/10m"
+#define WORDS "name: '{name}', text: '{text}', identities: [{email: '{from}'}], automatic: {by: robot}"
 #define CHAT(more)                                                                                                          \
     "  chat: {" RULES more ", events: [{kind: message, split: 'items[]', delivery: '{id}', thread: 'room:{thread}', " WORDS \
     "}]}\n"
@@ -136,9 +136,10 @@ static struct bytes body_of(struct sim *sim, const struct letter *letter, enum c
     bool id = channel != CHANNEL_MAIL, key = letter->keyed && (channel == CHANNEL_FORM || channel == CHANNEL_MAIL);
     struct bytes id_part = arena_printf(arena, "\"id\":\"%s-%d\",", channel_names[channel], letter->number);
     struct bytes key_part = arena_printf(arena, "\"key\":\"%d\",", letter->number);
-    return arena_printf(arena, "{%.*s%.*s\"name\":\"letter %d\",\"from\":\"%s\",\"thread\":\"%d\",\"text\":\"%.*s\"}",
-                        id ? (int)id_part.len : 0, id_part.at, key ? (int)key_part.len : 0, key_part.at, letter->number,
-                        writers[letter->writer], letter->writer, BYTES_ARG(text_of(sim, letter)));
+    return arena_printf(
+        arena, "{%.*s%.*s\"name\":\"letter %d\",\"from\":\"%s\",\"thread\":\"%d\",\"by\":\"%s\",\"text\":\"%.*s\"}",
+        id ? (int)id_part.len : 0, id_part.at, key ? (int)key_part.len : 0, key_part.at, letter->number, writers[letter->writer],
+        letter->writer, letter->automatic ? "robot" : "person", BYTES_ARG(text_of(sim, letter)));
 }
 
 /* ---- sending ---- */
@@ -293,7 +294,8 @@ static void draw_letter(struct sim *sim, int number)
     *letter = (struct letter){.number = number,
                               .writer = (int)sim_below(sim, sim->writer_count),
                               .kind = (enum letter_kind)sim_below(sim, LETTER_KINDS),
-                              .keyed = sim_below(sim, 2) == 0};
+                              .keyed = sim_below(sim, 2) == 0,
+                              .automatic = sim_below(sim, 8) == 0};
     if (letter->kind == LETTER_LIKE && (number == 0 || sim->letters[number - 1].kind != LETTER_LONG))
         letter->kind = LETTER_LONG;
     if (letter->kind == LETTER_LIKE)

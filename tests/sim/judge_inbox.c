@@ -98,6 +98,16 @@ static void check_verdict(struct sim *sim, const struct seen *event)
                      event_verdict_names[event->was]);
 }
 
+/* INV-29: what a program wrote is not answered, and what a person wrote is not ignored. */
+static void check_automatic(struct sim *sim, const struct seen *event)
+{
+    bool automatic = event->letter->automatic && event->channel != CHANNEL_BARE;
+    bool goes_on = event->was == EVENT_ACCEPTED || event->was == EVENT_HELD;
+    if (automatic ? goes_on : event->was == EVENT_IGNORED)
+        sim_violated(sim, "INV-29", "event %lld was written by a %s, and is %s", (long long)event->id,
+                     automatic ? "program" : "person", event_verdict_names[event->was]);
+}
+
 /* INV-26: all that one person says is one conversation, and nobody else's. */
 static void check_thread(struct sim *sim, const struct seen *event)
 {
@@ -125,6 +135,7 @@ static void note_marks(struct sim *sim, const struct seen *event)
                    {"maybe_short", MARK_EVENT_LIKELY},
                    {"loop", MARK_EVENT_LOOP},
                    {"muted", MARK_EVENT_MUTED},
+                   {"automatic", MARK_EVENT_IGNORED},
                    {"new", MARK_EVENT_ACCEPTED}};
     for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++)
         if (strcmp(event->reason, reasons[i].reason) == 0)
@@ -223,6 +234,7 @@ static void note_event(struct sim *sim, const struct seen *now)
     sim_say(sim, "event %lld, letter %d by %s, is %s: %s", (long long)seen->id, seen->letter->number,
             channel_names[seen->channel], event_verdict_names[seen->was], seen->reason);
     check_verdict(sim, seen);
+    check_automatic(sim, seen);
     check_thread(sim, seen);
     note_marks(sim, seen);
 }

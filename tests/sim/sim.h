@@ -62,7 +62,7 @@
 #define SENDS_MAX 9 /* of one letter */
 #define SEEN_MAX 96
 #define TALKS_MAX 64
-#define LOOP_COUNT 5 /* as the policy text of inbox.c */
+#define LOOP_COUNT 4 /* as the policy text of inbox.c */
 #define LOOP_US (10 * WHEN_MINUTE)
 #define WORDS_WINDOW_US (24 * WHEN_HOUR)
 #define FEW_WORDS_US (10 * WHEN_MINUTE) /* how long a short text is compared */
@@ -131,6 +131,7 @@
     X(EVENT_LOOP)           \
     X(EVENT_COPIES_LOOP)    \
     X(EVENT_MUTED)          \
+    X(EVENT_IGNORED)        \
     X(EVENT_SHADOW)         \
     X(EVENT_KEPT_ONLY)      \
     X(EVENT_RELEASED)       \
@@ -285,7 +286,8 @@ struct effect {
 struct letter {
     int number, writer;
     enum letter_kind kind;
-    bool keyed; /* it has a business key */
+    bool keyed;     /* it has a business key */
+    bool automatic; /* a program wrote it: it is no question */
     enum channel channel;
     int sends;
 };
