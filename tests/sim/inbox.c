@@ -313,11 +313,12 @@ void inbox_draw(struct sim *sim)
 {
     sim->rules = RULES_FORWARD;
     sim->queues = sim_below(sim, 2) == 0;
-    sim->writer_count = 1 + (int)sim_below(sim, WRITERS_MAX);
-    sim->letter_count = 2 + (int)sim_below(sim, LETTERS_MAX - 1);
+    bool hurry = sim_below(sim, 4) == 0; /* one person writes and writes */
+    sim->writer_count = hurry ? 1 : 1 + (int)sim_below(sim, WRITERS_MAX);
+    sim->letter_count = hurry ? LETTERS_MAX : 2 + (int)sim_below(sim, LETTERS_MAX - 1);
     for (int i = 0; i < sim->letter_count; i++)
         draw_letter(sim, i);
-    for (int64_t n = sim_below(sim, 4); n > 0; n--)
+    for (int64_t n = hurry ? 0 : sim_below(sim, 4); n > 0; n--)
         sim_at(sim, sim_below(sim, SENDING_END_US), idles, NULL);
     if (sim_below(sim, 3) == 0) {
         int64_t from_us = sim_below(sim, SENDING_END_US);
