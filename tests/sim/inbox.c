@@ -43,16 +43,16 @@ bool rules_forward(int64_t rules, enum channel channel)
     return rules != RULES_KEEP && channel != CHANNEL_KEPT;
 }
 
-struct policy *inbox_policy(struct sim *sim)
+struct policy *inbox_policy(int rules)
 {
     static struct policy *policies[RULES_COUNT];
     static struct yaml_problems problems;
-    struct policy **policy = &policies[sim->rules];
+    struct policy **policy = &policies[rules];
     if (*policy != NULL)
         return *policy;
-    enum status status = policy_parse(bytes_of(policy_texts[sim->rules]), policy, &problems);
+    enum status status = policy_parse(bytes_of(policy_texts[rules]), policy, &problems);
     if (status != OK)
-        fprintf(stderr, "sim: policy %d, line %zu: %s\n", sim->rules, problems.at[0].line, problems.at[0].text);
+        fprintf(stderr, "sim: policy %d, line %zu: %s\n", rules, problems.at[0].line, problems.at[0].text);
     ASSERT(status == OK);
     effects_shorten(*policy);
     return *policy;
@@ -62,15 +62,23 @@ static void apply_rules(struct sim *sim)
 {
     if (sim->flow == NULL)
         return;
-    flow_set_policy(sim->flow, inbox_policy(sim), sim->rules);
-    act_set_policy(sim->act, inbox_policy(sim), sim->rules);
+    flow_set_policy(sim->flow, inbox_policy(sim->rules), sim->rules);
+    act_set_policy(sim->act, inbox_policy(sim->rules), sim->rules);
 }
 
+static void door_changes(struct sim *sim, void *none)
+{
+    (void)none;
+    sim->door = sim->rules;
+}
+
+/* The door may be another node's: what it still takes in by the old rules is decided by the new ones. */
 static void rules_change(struct sim *sim, void *rules)
 {
     sim->rules = (int)(intptr_t)rules;
     sim_say(sim, "the policy is now version %d", sim->rules);
     apply_rules(sim);
+    sim_at(sim, sim_below(sim, 2 * WHEN_SECOND), door_changes, NULL);
 }
 
 /* ---- the flow's life ---- */
@@ -228,7 +236,7 @@ static void send_letter(struct sim *sim, void *arg)
     if (sending->letter->sends >= SENDS_MAX)
         return;
     sim_at(sim, ANSWER_MAX_US + sim_below(sim, ANSWER_MAX_US), sends_again, sending);
-    const struct source *source = policy_source(inbox_policy(sim), bytes_of(channel_names[sending->channel]));
+    const struct source *source = policy_source(inbox_policy(sim->door), bytes_of(channel_names[sending->channel]));
     if (sim->engine == NULL || source == NULL)
         return;
     sending->letter->sends++;
@@ -311,7 +319,7 @@ static void draw_letter(struct sim *sim, int number)
 
 void inbox_draw(struct sim *sim)
 {
-    sim->rules = RULES_FORWARD;
+    sim->rules = sim->door = RULES_FORWARD;
     sim->queues = sim_below(sim, 2) == 0;
     bool hurry = sim_below(sim, 4) == 0; /* one person writes and writes */
     sim->writer_count = hurry ? 1 : 1 + (int)sim_below(sim, WRITERS_MAX);

@@ -84,7 +84,7 @@ static void check_original(struct sim *sim, const struct seen *event)
 static void check_verdict(struct sim *sim, const struct seen *event)
 {
     const struct seen *copied = find_earlier(sim, event, is_copy), *alike = find_earlier(sim, event, is_alike);
-    bool likely = event->was == EVENT_HELD && strcmp(event->reason, "loop") != 0;
+    bool likely = event->was == EVENT_HELD && strncmp(event->reason, "maybe_", 6) == 0;
     if (copied != NULL && event->was != EVENT_SUPPRESSED)
         sim_violated(sim, "INV-23", "event %lld is letter %d again, and %s (%s)", (long long)event->id, event->letter->number,
                      event_verdict_names[event->was], event->reason);
@@ -136,6 +136,7 @@ static void note_marks(struct sim *sim, const struct seen *event)
                    {"loop", MARK_EVENT_LOOP},
                    {"muted", MARK_EVENT_MUTED},
                    {"automatic", MARK_EVENT_IGNORED},
+                   {"cannot_forward", MARK_EVENT_CANNOT_FORWARD},
                    {"new", MARK_EVENT_ACCEPTED}};
     for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++)
         if (strcmp(event->reason, reasons[i].reason) == 0)
@@ -356,10 +357,13 @@ static bool has_card(struct sim *sim, int64_t event, enum exception_kind kind)
 /* INV-21: what is held is somebody's; what is not is nobody's any more. */
 static void check_card(struct sim *sim, const struct seen *event)
 {
-    bool loop = strcmp(event->reason, "loop") == 0, held = event->verdict == EVENT_HELD;
-    if (held && !has_card(sim, event->id, loop ? EXCEPTION_LOOP : EXCEPTION_LIKELY_DUPLICATE))
+    bool held = event->verdict == EVENT_HELD;
+    enum exception_kind kind = strcmp(event->reason, "loop") == 0             ? EXCEPTION_LOOP
+                               : strcmp(event->reason, "cannot_forward") == 0 ? EXCEPTION_CANNOT_FORWARD
+                                                                              : EXCEPTION_LIKELY_DUPLICATE;
+    if (held && !has_card(sim, event->id, kind))
         sim_violated(sim, "INV-21", "event %lld is held, and nobody's", (long long)event->id);
-    if (!held && has_card(sim, event->id, EXCEPTION_LIKELY_DUPLICATE))
+    if (!held && kind != EXCEPTION_LOOP && has_card(sim, event->id, kind))
         sim_violated(sim, "INV-21", "event %lld is %s, and still somebody's", (long long)event->id,
                      event_verdict_names[event->verdict]);
     if (event->verdict == EVENT_ACCEPTED && has_card(sim, event->id, EXCEPTION_LOOP))

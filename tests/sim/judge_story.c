@@ -119,10 +119,10 @@ static void tell_verdict(struct told *told, const struct row_decision *row)
     check_muted(told, event);
     if (event->channel == CHANNEL_BARE || event->letter->automatic)
         return;
-    bool loop = strcmp(event->reason, "loop") == 0;
-    if (event->was == EVENT_ACCEPTED || loop)
+    bool loop = strcmp(event->reason, "loop") == 0, stuck = strcmp(event->reason, "cannot_forward") == 0;
+    if (event->was == EVENT_ACCEPTED || loop || stuck)
         count_burst(told, event);
-    if (event->was == EVENT_ACCEPTED)
+    if (event->was == EVENT_ACCEPTED || stuck) /* what cannot go on is a question nevertheless */
         ask(told, event, event->id, epoch);
 }
 

@@ -132,6 +132,7 @@
     X(EVENT_COPIES_LOOP)    \
     X(EVENT_MUTED)          \
     X(EVENT_IGNORED)        \
+    X(EVENT_CANNOT_FORWARD) \
     X(EVENT_SHADOW)         \
     X(EVENT_KEPT_ONLY)      \
     X(EVENT_RELEASED)       \
@@ -191,7 +192,6 @@ enum letter_kind {
 struct sim;
 struct flight;
 struct memory;
-struct disk;
 
 struct event {
     int64_t at_us;
@@ -337,9 +337,9 @@ struct sim {
     struct engine_command *inbox; /* arrived, not yet stepped */
     bool step_planned;
     struct memory *memory;
-    struct disk *disk;
-    int store_countdown; /* operations until the process dies; 0 never */
-    bool quiet;          /* no more faults */
+    int checkpoint_pages; /* of the simulated disk */
+    int store_countdown;  /* operations until the process dies; 0 never */
+    bool quiet;           /* no more faults */
 
     struct key keys[KEYS_MAX];
     int key_count;
@@ -358,7 +358,7 @@ struct sim {
     struct flight *flights;   /* of this life */
 
     bool has_inbox;
-    int rules;         /* which of the policies of inbox.c is in force */
+    int rules, door;   /* which of the policies of inbox.c is in force; and where deliveries come in */
     struct flow *flow; /* lives and dies with the engine */
     bool queues;       /* its agents hand their answers to the daemon */
     struct letter letters[LETTERS_MAX];
@@ -402,10 +402,8 @@ struct memory *memory_new(struct sim *sim);
 enum status memory_open(struct memory *memory, struct store **ret_store, struct why *why);
 
 /* ---- disk.c ---- */
-struct disk *disk_new(struct sim *sim);
-void disk_free(struct disk *disk);
-enum status disk_open(struct disk *disk, struct store **ret_store, struct why *why);
-void disk_power_loss(struct disk *disk, bool machine); /* the process, or the whole machine, is gone */
+void sim_disk_start(struct sim *sim);
+void sim_disk_lose_power(void);
 
 /* ---- holders.c ---- */
 void holder_start(struct sim *sim, void *holder);
@@ -440,7 +438,7 @@ extern const char *const channel_names[];
 void inbox_draw(struct sim *sim);
 void inbox_boot(struct sim *sim);
 void inbox_crash(struct sim *sim);
-struct policy *inbox_policy(struct sim *sim);
+struct policy *inbox_policy(int rules);
 bool rules_forward(int64_t rules, enum channel channel); /* of that version of the policy */
 
 /* ---- desk.c ---- */
