@@ -60,6 +60,10 @@ const struct cli_command cli_commands[] = {
      "  semel completion fish > ~/.config/fish/completions/semel.fish", completion_run},
     {"confirm", "Say that it happened, and keep the result for duplicates.", {INTENT_ARGUMENT}, confirm_options, ALL_SHARED,
      "  semel confirm int_0c8zq4x7m2k1h --fence 1 --result '{\"message\":\"msg_1\"}'", confirm_run},
+    {"doctor", "Say what is wrong and what to do, in plain sentences. Exit 1 when there are problems.", {{0}}, doctor_options,
+     CLI_CALLS_URL | CLI_PRINTS_JSON,
+     "The daemon looks at its database, disk, clock, policy, secrets, deliveries and keys; with --data DIR the files there are looked at too.\n"
+     "Warnings are allowed but unwise: they do not change the exit code. Needs the scope admin.", doctor_run},
     {"effects add", "Hand semel something to deliver once.", {{0}}, effects_add_options, ALL_SHARED,
      "The same key again is the same effect: nothing is sent twice.\n\n"
      "  semel effects add --destination crm --key lead_8821:welcome --payload '{\"to\":\"a@b.c\"}'", effects_add_run},
@@ -128,7 +132,8 @@ const struct cli_command cli_commands[] = {
      {{"FILE", CLI_FILE, "The policy, or - for stdin.", NULL, false}}, NULL, ALL_SHARED, NULL, policy_apply_run},
     {"policy backtest", "Decide what came in lately again by another policy, without acting.",
      {{"FILE", CLI_FILE, "The policy, or - for stdin.", NULL, false}}, policy_backtest_options, ALL_SHARED,
-     "Nothing is written, forwarded or changed. At most 100,000 events or 20 seconds.", policy_backtest_run},
+     "Nothing is written, forwarded or changed. It goes on in slices, so that the daemon serves others meanwhile, and says how far it is.",
+     policy_backtest_run},
     {"policy check", "Check a policy file. Asks no daemon.",
      {{"FILE", CLI_FILE, "The policy, or - for stdin.", NULL, false}}, NULL, CLI_PRINTS_JSON,
      "Problems are printed as FILE:LINE:COLUMN: PROBLEM; exit 78.", policy_check_run},
@@ -193,6 +198,7 @@ const struct cli_command cli_commands[] = {
 
 const struct cli_exit_row cli_exits[] = {
     {CLI_OK, "done, or done before and replayed"},
+    {CLI_PROBLEMS, "semel doctor found problems"},
     {CLI_USAGE, "the command line is wrong"},
     {CLI_DATA, "the input or the key is wrong, or the claim is no longer yours"},
     {CLI_UNREACHABLE, "nothing answers"},
