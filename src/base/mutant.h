@@ -60,6 +60,7 @@
     X(THREAD_SPLIT, "a person has a conversation for each channel")                       \
     X(LOOP_UNSEEN, "a conversation that runs away is not held")                           \
     X(MUTE_UNHEARD, "a muted source is listened to")                                      \
+    X(ROBOT_HEARD, "what a program wrote is taken for a question")                        \
     X(PASS_ASLEEP, "a pass that failed is not tried again")
 
 #define MUTANT_ENUM(name, rule) MUTANT_##name,

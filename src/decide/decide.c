@@ -150,7 +150,7 @@ struct decide_verdict decide_event(const struct decide_event *event, const struc
         return verdict_of(EVENT_MUTED, "muted", 0, NULL);
     if (event->limited)
         return verdict_of(EVENT_MUTED, "limited", 0, NULL);
-    if (event->automatic)
+    if (event->automatic && !MUTANT(ROBOT_HEARD))
         return verdict_of(EVENT_IGNORED, "automatic", 0, NULL);
     return best;
 }

@@ -200,9 +200,11 @@ static enum status load_queued(struct batch *batch)
     size_t n = 0;
     if (finds == NULL)
         return why_set(&batch->why, FULL, "no memory for a batch");
-    for (size_t i = 0; i < batch->ledger.intent_count; i++)
-        if (batch->ledger.intents[i]->row.action.at != NULL && ledger_is_open(batch->ledger.intents[i]))
-            finds[n++].id = batch->ledger.intents[i]->row.id;
+    for (size_t i = 0; i < batch->ledger.intent_count; i++) {
+        const struct intent *intent = batch->ledger.intents[i];
+        if (ledger_is_open(intent) && intent->row.state != STATE_PENDING && intent->row.action.at != NULL)
+            finds[n++].id = intent->row.id;
+    }
     return store_run(batch->engine->store, &INTENT_QUEUED, finds, n, take_queued, batch, NULL, &batch->why);
 }
 

@@ -15,8 +15,8 @@
 
 #define PLACE \
     "{provider: http, url: 'https://example.com', capability: idempotent, key_header: Idempotency-Key, window: 1m, owner: dana}"
-#define RULES "preset: json, verify: none, window: 24h, across: 24h, loop: 5/10m"
-#define WORDS "name: '{name}', text: '{text}', identities: [{email: '{from}'}]"
+#define RULES "preset: json, verify: none, window: 24h, across: 24h, loop: 4/10m"
+#define WORDS "name: '{name}', text: '{text}', identities: [{email: '{from}'}], automatic: {by: robot}"
 #define CHAT(more)                                                                                                          \
     "  chat: {" RULES more ", events: [{kind: message, split: 'items[]', delivery: '{id}', thread: 'room:{thread}', " WORDS \
     "}]}\n"
@@ -43,16 +43,16 @@ bool rules_forward(int64_t rules, enum channel channel)
     return rules != RULES_KEEP && channel != CHANNEL_KEPT;
 }
 
-struct policy *inbox_policy(struct sim *sim)
+struct policy *inbox_policy(int rules)
 {
     static struct policy *policies[RULES_COUNT];
     static struct yaml_problems problems;
-    struct policy **policy = &policies[sim->rules];
+    struct policy **policy = &policies[rules];
     if (*policy != NULL)
         return *policy;
-    enum status status = policy_parse(bytes_of(policy_texts[sim->rules]), policy, &problems);
+    enum status status = policy_parse(bytes_of(policy_texts[rules]), policy, &problems);
     if (status != OK)
-        fprintf(stderr, "sim: policy %d, line %zu: %s\n", sim->rules, problems.at[0].line, problems.at[0].text);
+        fprintf(stderr, "sim: policy %d, line %zu: %s\n", rules, problems.at[0].line, problems.at[0].text);
     ASSERT(status == OK);
     effects_shorten(*policy);
     return *policy;
@@ -62,15 +62,23 @@ static void apply_rules(struct sim *sim)
 {
     if (sim->flow == NULL)
         return;
-    flow_set_policy(sim->flow, inbox_policy(sim), sim->rules);
-    act_set_policy(sim->act, inbox_policy(sim), sim->rules);
+    flow_set_policy(sim->flow, inbox_policy(sim->rules), sim->rules);
+    act_set_policy(sim->act, inbox_policy(sim->rules), sim->rules);
 }
 
+static void door_changes(struct sim *sim, void *none)
+{
+    (void)none;
+    sim->door = sim->rules;
+}
+
+/* The door may be another node's: what it still takes in by the old rules is decided by the new ones. */
 static void rules_change(struct sim *sim, void *rules)
 {
     sim->rules = (int)(intptr_t)rules;
     sim_say(sim, "the policy is now version %d", sim->rules);
     apply_rules(sim);
+    sim_at(sim, sim_below(sim, 2 * WHEN_SECOND), door_changes, NULL);
 }
 
 /* ---- the flow's life ---- */
@@ -136,9 +144,10 @@ static struct bytes body_of(struct sim *sim, const struct letter *letter, enum c
     bool id = channel != CHANNEL_MAIL, key = letter->keyed && (channel == CHANNEL_FORM || channel == CHANNEL_MAIL);
     struct bytes id_part = arena_printf(arena, "\"id\":\"%s-%d\",", channel_names[channel], letter->number);
     struct bytes key_part = arena_printf(arena, "\"key\":\"%d\",", letter->number);
-    return arena_printf(arena, "{%.*s%.*s\"name\":\"letter %d\",\"from\":\"%s\",\"thread\":\"%d\",\"text\":\"%.*s\"}",
-                        id ? (int)id_part.len : 0, id_part.at, key ? (int)key_part.len : 0, key_part.at, letter->number,
-                        writers[letter->writer], letter->writer, BYTES_ARG(text_of(sim, letter)));
+    return arena_printf(
+        arena, "{%.*s%.*s\"name\":\"letter %d\",\"from\":\"%s\",\"thread\":\"%d\",\"by\":\"%s\",\"text\":\"%.*s\"}",
+        id ? (int)id_part.len : 0, id_part.at, key ? (int)key_part.len : 0, key_part.at, letter->number, writers[letter->writer],
+        letter->writer, letter->automatic ? "robot" : "person", BYTES_ARG(text_of(sim, letter)));
 }
 
 /* ---- sending ---- */
@@ -227,7 +236,7 @@ static void send_letter(struct sim *sim, void *arg)
     if (sending->letter->sends >= SENDS_MAX)
         return;
     sim_at(sim, ANSWER_MAX_US + sim_below(sim, ANSWER_MAX_US), sends_again, sending);
-    const struct source *source = policy_source(inbox_policy(sim), bytes_of(channel_names[sending->channel]));
+    const struct source *source = policy_source(inbox_policy(sim->door), bytes_of(channel_names[sending->channel]));
     if (sim->engine == NULL || source == NULL)
         return;
     sending->letter->sends++;
@@ -293,7 +302,8 @@ static void draw_letter(struct sim *sim, int number)
     *letter = (struct letter){.number = number,
                               .writer = (int)sim_below(sim, sim->writer_count),
                               .kind = (enum letter_kind)sim_below(sim, LETTER_KINDS),
-                              .keyed = sim_below(sim, 2) == 0};
+                              .keyed = sim_below(sim, 2) == 0,
+                              .automatic = sim_below(sim, 8) == 0};
     if (letter->kind == LETTER_LIKE && (number == 0 || sim->letters[number - 1].kind != LETTER_LONG))
         letter->kind = LETTER_LONG;
     if (letter->kind == LETTER_LIKE)
@@ -309,13 +319,14 @@ static void draw_letter(struct sim *sim, int number)
 
 void inbox_draw(struct sim *sim)
 {
-    sim->rules = RULES_FORWARD;
+    sim->rules = sim->door = RULES_FORWARD;
     sim->queues = sim_below(sim, 2) == 0;
-    sim->writer_count = 1 + (int)sim_below(sim, WRITERS_MAX);
-    sim->letter_count = 2 + (int)sim_below(sim, LETTERS_MAX - 1);
+    bool hurry = sim_below(sim, 4) == 0; /* one person writes and writes */
+    sim->writer_count = hurry ? 1 : 1 + (int)sim_below(sim, WRITERS_MAX);
+    sim->letter_count = hurry ? LETTERS_MAX : 2 + (int)sim_below(sim, LETTERS_MAX - 1);
     for (int i = 0; i < sim->letter_count; i++)
         draw_letter(sim, i);
-    for (int64_t n = sim_below(sim, 4); n > 0; n--)
+    for (int64_t n = hurry ? 0 : sim_below(sim, 4); n > 0; n--)
         sim_at(sim, sim_below(sim, SENDING_END_US), idles, NULL);
     if (sim_below(sim, 3) == 0) {
         int64_t from_us = sim_below(sim, SENDING_END_US);

@@ -84,7 +84,7 @@ static void check_original(struct sim *sim, const struct seen *event)
 static void check_verdict(struct sim *sim, const struct seen *event)
 {
     const struct seen *copied = find_earlier(sim, event, is_copy), *alike = find_earlier(sim, event, is_alike);
-    bool likely = event->was == EVENT_HELD && strcmp(event->reason, "loop") != 0;
+    bool likely = event->was == EVENT_HELD && strncmp(event->reason, "maybe_", 6) == 0;
     if (copied != NULL && event->was != EVENT_SUPPRESSED)
         sim_violated(sim, "INV-23", "event %lld is letter %d again, and %s (%s)", (long long)event->id, event->letter->number,
                      event_verdict_names[event->was], event->reason);
@@ -96,6 +96,16 @@ static void check_verdict(struct sim *sim, const struct seen *event)
     else if (event->first != 0)
         sim_violated(sim, "INV-24", "event %lld is %s, and repeats another one", (long long)event->id,
                      event_verdict_names[event->was]);
+}
+
+/* INV-29: what a program wrote is not answered, and what a person wrote is not ignored. */
+static void check_automatic(struct sim *sim, const struct seen *event)
+{
+    bool automatic = event->letter->automatic && event->channel != CHANNEL_BARE;
+    bool goes_on = event->was == EVENT_ACCEPTED || event->was == EVENT_HELD;
+    if (automatic ? goes_on : event->was == EVENT_IGNORED)
+        sim_violated(sim, "INV-29", "event %lld was written by a %s, and is %s", (long long)event->id,
+                     automatic ? "program" : "person", event_verdict_names[event->was]);
 }
 
 /* INV-26: all that one person says is one conversation, and nobody else's. */
@@ -125,6 +135,8 @@ static void note_marks(struct sim *sim, const struct seen *event)
                    {"maybe_short", MARK_EVENT_LIKELY},
                    {"loop", MARK_EVENT_LOOP},
                    {"muted", MARK_EVENT_MUTED},
+                   {"automatic", MARK_EVENT_IGNORED},
+                   {"cannot_forward", MARK_EVENT_CANNOT_FORWARD},
                    {"new", MARK_EVENT_ACCEPTED}};
     for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++)
         if (strcmp(event->reason, reasons[i].reason) == 0)
@@ -223,6 +235,7 @@ static void note_event(struct sim *sim, const struct seen *now)
     sim_say(sim, "event %lld, letter %d by %s, is %s: %s", (long long)seen->id, seen->letter->number,
             channel_names[seen->channel], event_verdict_names[seen->was], seen->reason);
     check_verdict(sim, seen);
+    check_automatic(sim, seen);
     check_thread(sim, seen);
     note_marks(sim, seen);
 }
@@ -344,10 +357,13 @@ static bool has_card(struct sim *sim, int64_t event, enum exception_kind kind)
 /* INV-21: what is held is somebody's; what is not is nobody's any more. */
 static void check_card(struct sim *sim, const struct seen *event)
 {
-    bool loop = strcmp(event->reason, "loop") == 0, held = event->verdict == EVENT_HELD;
-    if (held && !has_card(sim, event->id, loop ? EXCEPTION_LOOP : EXCEPTION_LIKELY_DUPLICATE))
+    bool held = event->verdict == EVENT_HELD;
+    enum exception_kind kind = strcmp(event->reason, "loop") == 0             ? EXCEPTION_LOOP
+                               : strcmp(event->reason, "cannot_forward") == 0 ? EXCEPTION_CANNOT_FORWARD
+                                                                              : EXCEPTION_LIKELY_DUPLICATE;
+    if (held && !has_card(sim, event->id, kind))
         sim_violated(sim, "INV-21", "event %lld is held, and nobody's", (long long)event->id);
-    if (!held && has_card(sim, event->id, EXCEPTION_LIKELY_DUPLICATE))
+    if (!held && kind != EXCEPTION_LOOP && has_card(sim, event->id, kind))
         sim_violated(sim, "INV-21", "event %lld is %s, and still somebody's", (long long)event->id,
                      event_verdict_names[event->verdict]);
     if (event->verdict == EVENT_ACCEPTED && has_card(sim, event->id, EXCEPTION_LOOP))

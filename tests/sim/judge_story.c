@@ -117,12 +117,12 @@ static void tell_verdict(struct told *told, const struct row_decision *row)
         sim_violated(told->sim, "INV-28", "event %lld is %s, and the log says %.*s", (long long)event->id,
                      event_verdict_names[event->was], BYTES_ARG(row->kind));
     check_muted(told, event);
-    if (event->channel == CHANNEL_BARE)
+    if (event->channel == CHANNEL_BARE || event->letter->automatic)
         return;
-    bool loop = strcmp(event->reason, "loop") == 0;
-    if (event->was == EVENT_ACCEPTED || loop)
+    bool loop = strcmp(event->reason, "loop") == 0, stuck = strcmp(event->reason, "cannot_forward") == 0;
+    if (event->was == EVENT_ACCEPTED || loop || stuck)
         count_burst(told, event);
-    if (event->was == EVENT_ACCEPTED)
+    if (event->was == EVENT_ACCEPTED || stuck) /* what cannot go on is a question nevertheless */
         ask(told, event, event->id, epoch);
 }
 
@@ -134,7 +134,7 @@ static void tell_release(struct told *told, const struct row_decision *row)
     if (event->verdict != EVENT_RELEASED)
         sim_violated(told->sim, "INV-28", "event %lld was released, and is %s", (long long)event->id,
                      event_verdict_names[event->verdict]);
-    if (event->channel != CHANNEL_BARE)
+    if (event->channel != CHANNEL_BARE && !event->letter->automatic)
         ask(told, event, row->id, event->epoch); /* it is asked when it is released */
 }
 

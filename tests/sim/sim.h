@@ -62,7 +62,7 @@
 #define SENDS_MAX 9 /* of one letter */
 #define SEEN_MAX 96
 #define TALKS_MAX 64
-#define LOOP_COUNT 5 /* as the policy text of inbox.c */
+#define LOOP_COUNT 4 /* as the policy text of inbox.c */
 #define LOOP_US (10 * WHEN_MINUTE)
 #define WORDS_WINDOW_US (24 * WHEN_HOUR)
 #define FEW_WORDS_US (10 * WHEN_MINUTE) /* how long a short text is compared */
@@ -131,6 +131,8 @@
     X(EVENT_LOOP)           \
     X(EVENT_COPIES_LOOP)    \
     X(EVENT_MUTED)          \
+    X(EVENT_IGNORED)        \
+    X(EVENT_CANNOT_FORWARD) \
     X(EVENT_SHADOW)         \
     X(EVENT_KEPT_ONLY)      \
     X(EVENT_RELEASED)       \
@@ -284,7 +286,8 @@ struct effect {
 struct letter {
     int number, writer;
     enum letter_kind kind;
-    bool keyed; /* it has a business key */
+    bool keyed;     /* it has a business key */
+    bool automatic; /* a program wrote it: it is no question */
     enum channel channel;
     int sends;
 };
@@ -355,7 +358,7 @@ struct sim {
     struct flight *flights;   /* of this life */
 
     bool has_inbox;
-    int rules;         /* which of the policies of inbox.c is in force */
+    int rules, door;   /* which of the policies of inbox.c is in force; and where deliveries come in */
     struct flow *flow; /* lives and dies with the engine */
     bool queues;       /* its agents hand their answers to the daemon */
     struct letter letters[LETTERS_MAX];
@@ -435,7 +438,7 @@ extern const char *const channel_names[];
 void inbox_draw(struct sim *sim);
 void inbox_boot(struct sim *sim);
 void inbox_crash(struct sim *sim);
-struct policy *inbox_policy(struct sim *sim);
+struct policy *inbox_policy(int rules);
 bool rules_forward(int64_t rules, enum channel channel); /* of that version of the policy */
 
 /* ---- desk.c ---- */

@@ -129,7 +129,7 @@ static enum status also_queued(struct store *store, struct ledger *ledger, struc
 
 static void queue_answer(struct sim *sim, struct saying *saying)
 {
-    const struct destination *destination = policy_destination(inbox_policy(sim), BYTES("keyed"));
+    const struct destination *destination = policy_destination(inbox_policy(sim->rules), BYTES("keyed"));
     struct effect_request request = {.method = BYTES("POST"), .path = BYTES("/reply"), .body = BYTES("{}")};
     struct why why;
     enum status status = effect_order_make(destination, destination_call(destination, request.method, request.path), &request,

@@ -425,7 +425,7 @@ static void open_world(struct sim *sim, uint64_t seed, enum tier tier, bool trac
     sim->tier = tier;
     sim->trace = trace;
     sim->has_effects = share_of(seed) < 2;
-    sim->has_inbox = share_of(seed) == 2;
+    sim->has_inbox = share_of(seed) == 2 || share_of(seed) == 3;
     sim->end_us = sim->has_effects || sim->has_inbox ? EFFECTS_END_US : END_US;
     arena_init(&sim->arena, 64 << 20);
     current = sim;
