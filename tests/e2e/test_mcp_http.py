@@ -31,7 +31,7 @@ class Agent:
         self.headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream", **{name.replace("_", "-"): value for name, value in headers.items()}}
 
     def post(self, body, **headers):
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=120)
         connection.request("POST", self.path, body, {**self.headers, **{name.replace("_", "-"): value for name, value in headers.items()}})
         self.answer = connection.getresponse()
         self.raw = self.answer.read()
@@ -106,7 +106,7 @@ def test_equal_calls_at_the_same_time_run_once(daemon, upstream):
 
 
 def test_a_client_that_leaves_does_not_end_the_call(daemon, upstream):
-    connection = http.client.HTTPConnection("127.0.0.1", daemon.port, timeout=60)
+    connection = http.client.HTTPConnection("127.0.0.1", daemon.port, timeout=120)
     message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "act", "arguments": {"gate": 1}}}
     connection.request("POST", "/mcp/s", json.dumps(message), {"Content-Type": "application/json", "Semel-Run": "r"})
     until(lambda: upstream.calls == ["act"], "the first call")
@@ -117,7 +117,7 @@ def test_a_client_that_leaves_does_not_end_the_call(daemon, upstream):
 
 
 def test_a_repeat_is_new_only_when_the_answer_before_reached_its_client(daemon, upstream):
-    connection = http.client.HTTPConnection("127.0.0.1", daemon.port, timeout=60)
+    connection = http.client.HTTPConnection("127.0.0.1", daemon.port, timeout=120)
     message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "note", "arguments": {"gate": 1}}}
     connection.request("POST", "/mcp/s", json.dumps(message), {"Content-Type": "application/json", "Semel-Run": "r"})
     until(lambda: upstream.calls == ["note"], "the first call")
@@ -162,7 +162,7 @@ def test_everything_else_passes(daemon, upstream):
     headers, arrived = upstream.requests[-1]
     assert arrived.decode() == body and headers["Mcp-Protocol-Version"] == "2025-11-25" and headers["Last-Event-Id"] == "5" and headers["Authorization"] == "Bearer theirs"
     assert agent.post('{"jsonrpc":"2.0","method":"notifications/initialized"}') is None and agent.answer.status == 202
-    connection = http.client.HTTPConnection("127.0.0.1", daemon.port, timeout=60)
+    connection = http.client.HTTPConnection("127.0.0.1", daemon.port, timeout=120)
     connection.request("GET", "/mcp/s", headers={"Accept": "text/event-stream"})
     stream = connection.getresponse()
     assert stream.status == 200 and stream.readline().startswith(b"data: ")
