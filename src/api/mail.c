@@ -36,6 +36,15 @@ bool mail_find(struct bytes address, char *ret_source, void *user)
     return true;
 }
 
+bool mail_login(struct bytes password, void *user)
+{
+    const struct api *api = user;
+    struct env *env = engine_env(api->engine);
+    const struct row_token *token = access_check(api->access, engine_pepper(api->engine), password, env->wall_us(env));
+    return token != NULL && bytes_is(token->space, "main") && (token->scopes & (SCOPE_CLAIM | SCOPE_ADMIN)) != 0 &&
+           (token->scopes & TOKEN_STOPPED) == 0;
+}
+
 /* ---- keeping it ---- */
 
 struct mail {
