@@ -165,8 +165,10 @@ void problem_with(struct call *call, const char *code, void (*extra)(struct call
 /* A bad field: 400 `invalid` with `field`. */
 void problem_field(struct call *call, struct bytes field, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
-/* The engine could not: 503 with the reason. */
+/* The engine could not: 503 with the reason, and more members from `extra` (may be NULL). */
 void problem_storage(struct call *call, enum status status, const struct why *why);
+void problem_storage_with(struct call *call, enum status status, const struct why *why,
+                          void (*extra)(struct call *call, struct json_out *out));
 
 void problem_show(struct call *call); /* GET /problems/{code} */
 

@@ -19,6 +19,10 @@
     {                                                                        \
         "EFFECT", CLI_TEXT, "The effect's id, from effects ls.", NULL, false \
     }
+#define MANY_ARGUMENT                                                       \
+    {                                                                       \
+        "EFFECT", CLI_TEXT, "The effect's id, from effects ls.", NULL, true \
+    }
 #define EXCEPTION_ARGUMENT                                                            \
     {                                                                                 \
         "EXCEPTION", CLI_TEXT, "The exception's id, from exceptions ls.", NULL, false \
@@ -63,13 +67,17 @@ const struct cli_command cli_commands[] = {
     {"effects add", "Hand semel something to deliver once.", {{0}}, effects_add_options, ALL_SHARED,
      "The same key again is the same effect: nothing is sent twice.\n\n"
      "  semel effects add --destination crm --key lead_8821:welcome --payload '{\"to\":\"a@b.c\"}'", effects_add_run},
-    {"effects cancel", "Take back an effect that was not sent yet.", {EFFECT_ARGUMENT}, effects_note_options, ALL_SHARED, NULL, effects_cancel_run},
+    {"effects cancel", "Take back an effect that was not sent yet, or all of them.", {MANY_ARGUMENT}, effects_many_options, ALL_SHARED,
+     "  semel effects cancel eff_0c8zq4x7m2k1h\n"
+     "  semel effects cancel --all --destination crm --dry-run", effects_cancel_run},
     {"effects ls", "List effects, newest first.", {{0}}, effects_ls_options, ALL_SHARED, NULL, effects_ls_run},
     {"effects resolve", "Say what became of an effect that nobody can tell about.", {EFFECT_ARGUMENT}, effects_resolve_options, ALL_SHARED,
      "Look at the destination first. What you say is final and on record.\n\n"
      "  semel effects resolve eff_0c8zq4x7m2k1h --happened --note 'ch_123 is in the dashboard'", effects_resolve_run},
-    {"effects retry", "Send an effect now, with all its attempts.", {EFFECT_ARGUMENT}, effects_note_options, ALL_SHARED,
-     "For effects that wait or were given up. For one that may have happened it means: it did not, send it again.", effects_retry_run},
+    {"effects retry", "Send an effect now, with all its attempts, or all of them.", {MANY_ARGUMENT}, effects_many_options, ALL_SHARED,
+     "For effects that wait or were given up. For one that may have happened it means: it did not, send it again. With --all those are\n"
+     "left out, and so is what a caller of /to decides about.\n\n"
+     "  semel effects retry --all --destination crm --step person", effects_retry_run},
     {"effects show", "Show one effect.", {EFFECT_ARGUMENT}, NULL, ALL_SHARED, NULL, effects_show_run},
     {"exceptions assign", "Give an exception to someone else, or more time.", {EXCEPTION_ARGUMENT}, exceptions_assign_options, ALL_SHARED, NULL,
      exceptions_assign_run},

@@ -152,6 +152,7 @@ void help_all(FILE *out);
 void help_command(FILE *out, const struct cli_command *command);
 void help_group(FILE *out, struct bytes group);
 void help_markdown(FILE *out);
+int help_chapters_with(const struct cli_command *command); /* of the list of all; 1 for each */
 
 /* "semel claim --workflow W [--key K] …" */
 void help_usage(const struct cli_command *command, struct buf *out);

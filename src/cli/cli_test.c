@@ -267,6 +267,7 @@ TEST(the_help_lists_every_command_variable_and_exit_code)
     for (size_t i = 0; i < cli_command_count; i++) {
         const struct cli_option *option;
         CHECK(strstr(text, cli_commands[i].name) != NULL);
+        CHECK(help_chapters_with(&cli_commands[i]) == 1);
         for (size_t k = 0; (option = cli_option_at(&cli_commands[i], k)) != NULL; k++)
             CHECK(option->env == NULL || strstr(text, option->env) != NULL);
     }

@@ -249,9 +249,15 @@ enum status pass_forward(struct pass *pass)
     size_t count = 0;
     if (hashes == NULL)
         return pass_no_memory(pass);
+    const struct ledger_command **submits = arena_zalloc(pass->arena, pass->count + 1, sizeof *submits);
+    if (submits == NULL)
+        return pass_no_memory(pass);
     for (size_t i = 0; i < pass->count; i++)
-        if (pass->items[i].forwards)
+        if (pass->items[i].forwards) {
+            submits[count] = &pass->items[i].submit;
             memcpy(hashes[count++], pass->items[i].submit.h, KEY_HASH_SIZE);
+        }
+    TRY(ledger_line_up(pass->ledger, pass->store, pass->pepper, submits, count, pass->why));
     TRY(pass->ledger->load(pass->ledger, pass->store, (const uint8_t(*)[KEY_HASH_SIZE])hashes, count, pass->why));
     for (size_t i = 0; i < pass->count; i++)
         if (pass->items[i].forwards)

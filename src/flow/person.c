@@ -148,6 +148,8 @@ static enum status forward(struct doing *doing)
     if (!item->forwards)
         return OK;
     memcpy(h[0], item->submit.h, KEY_HASH_SIZE);
+    TRY(ledger_line_up(ledger, doing->store, engine_pepper(doing->order->flow->engine),
+                       &(const struct ledger_command *){&item->submit}, 1, doing->why));
     TRY(ledger->load(ledger, doing->store, (const uint8_t(*)[KEY_HASH_SIZE])h, 1, doing->why));
     return forward_submit(doing->store, ledger, item, doing->order->act == EVENT_ACT_REPLAY, &doing->order->intent, &created,
                           doing->why);
