@@ -108,7 +108,7 @@ def compile_one(source, build, extra):
 def build_targets(names, build, jobs):
     (build / "objects").mkdir(parents=True, exist_ok=True)
     sources = [path for pattern in SOURCES for path in sorted(ROOT.glob(pattern))]
-    sources = [path for path in sources if not path.name.endswith("_test.c") and path.name != "postgres.c"] + generate(build)
+    sources = [path for path in sources if not path.name.endswith("_test.c") and path.name not in ("postgres.c", "listener.c")] + generate(build)
     packages = subprocess.check_output(["pkg-config", "--cflags", "--libs", *PACKAGES], text=True).split()
     cflags = [flag for flag in packages if not flag.startswith("-l")]
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
