@@ -2,7 +2,7 @@
 
 #include "base/log.h"
 #include "flow/intake.h"
-#include "receive/mailbox.h"
+#include "mail/mailbox.h"
 
 /* The mail, its record and what was understood; a mail is bounded by the source's body_max. */
 #define MAIL_ARENA_SLACK ((size_t)8 << 20)

@@ -22,7 +22,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/status.h"
-#include "receive/mailbox.h"
+#include "mail/mailbox.h"
 
 struct smtp_limits {
     size_t size_max;               /* 25 MiB of one mail; announced as SIZE */

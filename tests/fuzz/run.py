@@ -26,7 +26,7 @@ PACKAGES = ["sqlite3", "libcrypto", "icu-uc", "icu-i18n", "yaml-0.1", "libsodium
 
 # The folders below the faces; the parsers of the HTTP face stand alone.
 SOURCES = ["src/base/*.c", "src/env/*.c", "src/store/*.c", "src/secret/*.c", "src/guard/*.c", "src/audit/*.c", "src/ledger/*.c", "src/fingerprint/*.c",
-           "src/destination/*.c", "src/receive/*.c", "src/policy/*.c", "src/access/*.c", "src/http/parse.c", "src/http/chunks.c", "src/smtp/session.c"]
+           "src/destination/*.c", "src/identity/*.c", "src/mail/*.c", "src/receive/*.c", "src/policy/*.c", "src/access/*.c", "src/http/parse.c", "src/http/chunks.c", "src/smtp/session.c"]
 
 # Per target: the longest input worth trying, folders of public suites to start from, a public dictionary (used unless TARGET.dict exists).
 HTTP_DICTIONARY = "protocol/fuzz-dicts/projects_nginx_fuzz_http_request_fuzzer.dict"
