@@ -45,12 +45,32 @@ static struct gateway *gateway_of(struct call *call)
     return gateway;
 }
 
+/* False when the problem was sent. */
+static bool has_bridge(struct call *call, struct gateway *gateway)
+{
+    struct api *api = call->api;
+    struct why why;
+    if (gateway->bridge != NULL || bridge_open(engine_env(api->engine), api->secrets, &gateway->bridge, &why) == OK)
+        return true;
+    problem(call, "internal", "%s.", why.text);
+    return false;
+}
+
 void gateway_close(struct api *api)
 {
     if (api->gateway == NULL)
         return;
+    api->gateway->closed = true;
     upstream_close(api->gateway->upstream); /* what it broke off is answered when the server closes */
+    bridge_close(api->gateway->bridge);
     api->gateway->upstream = NULL;
+    api->gateway->bridge = NULL;
+}
+
+void gateway_set_policy(struct gateway *gateway, struct policy *policy)
+{
+    if (gateway != NULL && gateway->bridge != NULL)
+        bridge_set_policy(gateway->bridge, policy);
 }
 
 void gateway_free(struct api *api)
@@ -102,8 +122,8 @@ static bool make_request(struct passage *passage)
     for (size_t i = 0; request->headers != NULL && i < head->header_count; i++) {
         struct pair pair = {head->headers[i].name, head->headers[i].value};
         bool authorizes = bytes_eq_nocase(pair.name, BYTES("authorization"));
-        bool theirs =
-            authorizes && !bytes_starts(pair.value, BYTES("Bearer sml_")) && passage->destination->secret.kind == SECRET_NONE;
+        bool theirs = authorizes && !bytes_starts(pair.value, BYTES("Bearer sml_")) && passage->destination != NULL &&
+                      passage->destination->secret.kind == SECRET_NONE;
         if (theirs || !is_dropped(pair.name))
             request->headers[request->header_count++] = pair;
     }
@@ -382,9 +402,15 @@ static bool abandon(struct passage *passage)
                                 ? json_get(&json, BYTES("requestId"))
                                 : NULL;
     bool found = false;
-    for (struct passage *held = passage->gateway->held; id != NULL && held != NULL; held = held->next)
-        found = found || (held->server == passage->server && bytes_eq(held->call->space, passage->call->space) &&
-                          bytes_eq(held->session, passage->session) && bytes_eq(held->message.id, id->raw));
+    for (struct passage *held = passage->gateway->held; id != NULL && held != NULL; held = held->next) {
+        if (held->server != passage->server || !bytes_eq(held->call->space, passage->call->space) ||
+            !bytes_eq(held->session, passage->session) || !bytes_eq(held->message.id, id->raw))
+            continue;
+        if (held->treatment.attached)
+            atomic_store(&held->cancelled, true); /* and the server is told */
+        else
+            found = true;
+    }
     return found;
 }
 
@@ -427,8 +453,8 @@ void mcp_gateway(struct call *call)
 {
     const struct mcp_server_rules *rules = policy_mcp(call->api->policy, call->params[0]);
     enum http_method method = call->request->head.method;
-    if (rules == NULL || rules->destination.at == NULL) {
-        problem(call, "not_found", "There is no MCP server \"%.*s\" with a destination in the policy.",
+    if (rules == NULL || (rules->destination.at == NULL && rules->command == NULL)) {
+        problem(call, "not_found", "There is no MCP server \"%.*s\" with a destination or a command in the policy.",
                 (int)(call->params[0].len < 64 ? call->params[0].len : 64), call->params[0].at);
         return;
     }
@@ -437,7 +463,7 @@ void mcp_gateway(struct call *call)
         return;
     }
     struct gateway *gateway = gateway_of(call);
-    if (gateway == NULL)
+    if (gateway == NULL || (rules->command != NULL && !has_bridge(call, gateway)))
         return;
     struct passage *passage = arena_zalloc(call->request->arena, 1, sizeof *passage);
     ASSERT(passage != NULL);
@@ -446,7 +472,8 @@ void mcp_gateway(struct call *call)
                                 .server = server_of(gateway, rules->name),
                                 .policy = call->api->policy,
                                 .rules = rules,
-                                .destination = policy_destination(call->api->policy, rules->destination),
+                                .destination =
+                                    rules->command == NULL ? policy_destination(call->api->policy, rules->destination) : NULL,
                                 .session = http_header(&call->request->head, "mcp-session-id")};
     call->state = passage;
     policy_use(passage->policy);

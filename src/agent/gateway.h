@@ -1,6 +1,6 @@
 /*
  * gateway: /mcp/{server}, an MCP server behind semel (streamable HTTP, protocol eras up to 2025-11-25 and 2026-07-28). The policy's
- * section `mcp:` says where the server is and what its tools are. As with `semel mcp`, a tool call that may change something goes
+ * section `mcp:` says where the server is, or which command it is (bridge/), and what its tools are. As with `semel mcp`, a tool call that may change something goes
  * through the ledger and everything else passes, streams included.
  *
  *     POST tools/call ─► claim ─► upstream ─► events pass; the answer waits ─► confirm ─► the answer
@@ -9,7 +9,8 @@
  *
  * Promises
  *  - The claim counts as sent before a byte goes to the server; the answer to a tool call is durable before the client has it.
- *  - A client that leaves does not end a tool call: it is finished and stored, and whoever asks again gets its result.
+ *  - A client that leaves does not end a tool call: it is finished and stored, and whoever asks again gets its result; unless the
+ *    tool's rules say `detach: false`: then it is cancelled, and nobody can tell what became of it.
  *
  * Which calls are equal: the same server, tool and identity arguments within the run (header Semel-Run, _meta["dev.semel/run"]), else
  * within the session (Mcp-Session-Id), else by the same token within the server's `window`.
@@ -21,6 +22,7 @@
 
 #include "agent/upstream.h"
 #include "api/api.h"
+#include "bridge/bridge.h"
 #include "mcp/answer.h"
 #include "mcp/budget.h"
 #include "mcp/key.h"
@@ -47,6 +49,8 @@ struct gateway_server {
 
 struct gateway {
     struct upstream *upstream;
+    struct bridge *bridge; /* to servers that are commands; made by the first call to one */
+    bool closed;
     struct gateway_server *servers;
     struct mcp_repeats repeats;
     struct mcp_budget budget;
@@ -60,7 +64,7 @@ struct passage {
     struct gateway_server *server;
     struct policy *policy; /* in use until the call is answered */
     const struct mcp_server_rules *rules;
-    const struct destination *destination;
+    const struct destination *destination; /* NULL for a server that is a command */
     struct mcp_message message; /* a POST's */
     bool held;                  /* a tool call that goes through the ledger */
     bool lists_tools;
@@ -74,11 +78,13 @@ struct passage {
     struct hash repeat;
     int64_t number;
     int64_t intent, fence;
+    atomic_bool cancelled; /* its client does not wait for it, and the rules say that it is not finished then */
     struct passage *next;
 
     /* the upstream thread's, until `done` */
     struct effect_request request;
     struct transport_call transport;
+    struct bridge_call bridged;
     struct arena arena;
     struct effect_reply head;
     bool streaming, begun, broken;

@@ -101,7 +101,7 @@ void passage_settle(struct passage *passage)
                                                        .result = kept,
                                                        .error = BYTES("the MCP server did not give a result"),
                                                        .effect_unknown = effect_unknown}};
-    if (passage->gateway->upstream == NULL) { /* semel has stopped: the lease will say that nobody can tell */
+    if (passage->gateway->closed) { /* semel has stopped: the lease will say that nobody can tell */
         tell(passage, MCP_ERROR_OUTCOME_UNKNOWN, "semel stopped while the tool was running. Ask again when it is back.");
         return;
     }

@@ -25,6 +25,7 @@
 #include <pthread.h>
 #include <sys/types.h>
 
+#include "bridge/process.h"
 #include "mcp/answer.h"
 #include "mcp/key.h"
 #include "mcp/turn.h"
@@ -67,14 +68,12 @@ struct passing {
 /* The server process, or what stands for it. A process may be replaced; each has a number. */
 struct server {
     struct remote *remote; /* reached over HTTP: then there is no process. See remote.h */
-    pid_t pid;
-    int in, out; /* its stdin and stdout */
+    struct process process;
     _Atomic int64_t generation;
     bool ready;    /* lines may be sent */
     bool given_up; /* there will be no other one */
     bool has_spoken;
-    int restarts;
-    int64_t restarts_since_us;
+    struct restarts restarts;
     int exit_code;
     pthread_mutex_t write_lock;
     struct buf initialize, initialized; /* the client's own lines, for the next server */

@@ -3,7 +3,7 @@
 #include <unistd.h>
 
 #include "agent/agent.h"
-#include "agent/lines.h"
+#include "bridge/lines.h"
 #include "agent/tools.h"
 #include "base/version.h"
 #include "cli/print.h"
