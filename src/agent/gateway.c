@@ -9,7 +9,6 @@
 #define WAIT_MAX_US (300 * WHEN_SECOND) /* for an equal call that is under way */
 #define LEASE_MORE_US (60 * WHEN_SECOND)
 #define SCOPE_MAX 256
-#define HEADER_MISMATCH (-32001) /* of the protocol 2026-07-28 */
 
 /* ---- servers ---- */
 
@@ -364,7 +363,7 @@ static void take_call(struct passage *passage)
         return;
     }
     if (!headers_match(passage)) {
-        passage_error(passage, 400, HEADER_MISMATCH, "Mcp-Method or Mcp-Name is not what the body says.");
+        passage_error(passage, 400, MCP_ERROR_HEADERS, "Mcp-Method or Mcp-Name is not what the body says.");
         return;
     }
     if (bytes_is(passage->message.id, "null") || !choose_scope(passage)) {

@@ -107,8 +107,8 @@ int64_t bridge_now_us(const struct bridge *bridge);
 
 struct exchange *exchange_new(struct bridge_call *call, int64_t now_us);
 
-/* A whole answer of our own: one JSON-RPC error (`code` 0: no body), by a status of HTTP. */
-void call_refuse(struct bridge_call *call, int status, int code, const char *sentence);
+/* A whole answer of our own to a message (NULL for none): a status of HTTP and one JSON-RPC error (`code` 0: no body). */
+void call_refuse(struct bridge_call *call, const struct mcp_message *message, int status, int code, const char *sentence);
 void call_end(struct bridge_call *call, enum transport_end end, const struct why *why);
 
 /* True when someone would hear it. */

@@ -30,12 +30,13 @@ void call_end(struct bridge_call *call, enum transport_end end, const struct why
     call->call->done(call->call);
 }
 
-void call_refuse(struct bridge_call *call, int status, int code, const char *sentence)
+void call_refuse(struct bridge_call *call, const struct mcp_message *message, int status, int code, const char *sentence)
 {
     struct buf out;
-    buf_init(&out, 8192);
+    struct bytes id = message != NULL && message->kind == MCP_REQUEST ? message->id : BYTES_NONE;
+    buf_init(&out, id.len + 8192);
     if (code != 0)
-        mcp_write_error(&out, BYTES_NONE, (enum mcp_error)code, NULL, sentence);
+        mcp_write_error(&out, id, (enum mcp_error)code, NULL, sentence);
     give_head(call, status, code != 0 ? "application/json" : NULL, "");
     call->call->on_body(call->call, buf_bytes(&out));
     buf_release(&out);

@@ -6,8 +6,6 @@
 #include "mcp/rewrite.h"
 #include "mcp/route.h"
 
-#define NO_SESSION (-32001) /* what servers over HTTP answer */
-
 static struct bytes header(const struct bridge_call *call, const char *name)
 {
     const struct effect_request *request = call->call->request;
@@ -127,7 +125,7 @@ static void tell(struct session *session, struct bridge_call *call, const struct
         session_tell(session, buf_bytes(&out));
     buf_release(&out);
     session->used_us = bridge_now_us(session->bridge);
-    call_refuse(call, 202, 0, "");
+    call_refuse(call, message, 202, 0, "");
 }
 
 /* ---- by the kind of request ---- */
@@ -148,29 +146,29 @@ static void post(struct bridge *bridge, struct bridge_call *call, struct command
     struct mcp_route route;
     struct session *session = NULL;
     if (line.at == NULL) {
-        call_refuse(call, 413, MCP_ERROR_REQUEST, "The request is too large.");
+        call_refuse(call, NULL, 413, MCP_ERROR_REQUEST, "The request is too large.");
         return;
     }
     mcp_message_read(line, &message);
     mcp_route_read(&message, call->call->arena, &route);
     if (message.kind == MCP_BATCH || message.kind == MCP_OTHER) {
-        call_refuse(call, 400, MCP_ERROR_REQUEST, "A server that is a command takes one message at a time.");
+        call_refuse(call, &message, 400, MCP_ERROR_REQUEST, "A server that is a command takes one message at a time.");
     } else if (id.at != NULL) {
         session = find(command, id, call->actor);
         if (session == NULL)
-            call_refuse(call, 404, NO_SESSION, "There is no such session, or not any more. Begin anew with initialize.");
+            call_refuse(call, &message, 404, MCP_ERROR_HEADERS, "There is no such session, or not any more. Begin anew with initialize.");
         else
             take_message(session, call, &message, line, false);
     } else if (bytes_is(message.method, "initialize") && message.kind == MCP_REQUEST) {
         begin(bridge, command, call, &message, line);
     } else if (!route.modern) {
-        call_refuse(call, 400, MCP_ERROR_REQUEST, "Mcp-Session-Id is missing: begin with initialize.");
+        call_refuse(call, &message, 400, MCP_ERROR_REQUEST, "Mcp-Session-Id is missing: begin with initialize.");
     } else {
         session = find(command, BYTES(""), call->actor);
         if (session == NULL)
             session = session_new(bridge, command, call->actor, false);
         if (session == NULL)
-            call_refuse(call, 503, MCP_ERROR_UNAVAILABLE, "As many processes of the MCP server run as may, and all are in use.");
+            call_refuse(call, &message, 503, MCP_ERROR_UNAVAILABLE, "As many processes of the MCP server run as may, and all are in use.");
         else
             take_message(session, call, &message, line, true);
     }
@@ -181,12 +179,12 @@ static void listen_to(struct bridge_call *call, struct session *session)
     struct exchange *exchange = exchange_new(call, bridge_now_us(session->bridge));
     if (!exchange->takes_events) {
         free(exchange);
-        call_refuse(call, 406, MCP_ERROR_REQUEST, "A stream that listens is text/event-stream.");
+        call_refuse(call, NULL, 406, MCP_ERROR_REQUEST, "A stream that listens is text/event-stream.");
         return;
     }
     if (session->listener != NULL && exchange_hears(session->listener)) {
         free(exchange);
-        call_refuse(call, 409, MCP_ERROR_REQUEST, "The session is listened to already.");
+        call_refuse(call, NULL, 409, MCP_ERROR_REQUEST, "The session is listened to already.");
         return;
     }
     if (session->listener != NULL)
@@ -207,13 +205,13 @@ void bridge_take(struct bridge *bridge, struct bridge_call *call)
     }
     struct session *session = id.at != NULL ? find(command, id, call->actor) : NULL;
     if (id.at == NULL) {
-        call_refuse(call, 405, MCP_ERROR_REQUEST, "Only sessions are listened to, and ended.");
+        call_refuse(call, NULL, 405, MCP_ERROR_REQUEST, "Only sessions are listened to, and ended.");
     } else if (session == NULL) {
-        call_refuse(call, 404, NO_SESSION, "There is no such session, or not any more.");
+        call_refuse(call, NULL, 404, MCP_ERROR_HEADERS, "There is no such session, or not any more.");
     } else if (bytes_is(method, "GET")) {
         listen_to(call, session);
     } else {
         session->over = true; /* what is under way is finished first */
-        call_refuse(call, 200, 0, "");
+        call_refuse(call, NULL, 200, 0, "");
     }
 }
