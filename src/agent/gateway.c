@@ -81,10 +81,6 @@ void gateway_free(struct api *api)
         mcp_hints_free(&server->hints);
         free(server);
     }
-    if (gateway != NULL) {
-        mcp_repeats_free(&gateway->repeats);
-        mcp_budget_free(&gateway->budget);
-    }
     free(gateway);
     api->gateway = NULL;
 }
@@ -144,25 +140,34 @@ static bool choose_scope(struct passage *passage)
     return passage->scope.len > 0 && passage->scope.len <= SCOPE_MAX && bytes_is_utf8(passage->scope);
 }
 
-static bool within_budget(struct passage *passage)
+/* ---- counting ---- */
+
+static enum status write_counted(struct store *store, struct ledger *ledger, struct engine_command *command, struct why *why)
 {
-    const struct mcp_server_rules *rules = passage->rules;
-    struct call *call = passage->call;
-    struct env *env = engine_env(call->api->engine);
-    const struct bytes run[] = {BYTES("run"), call->space, rules->name, call->actor, passage->scope};
-    const struct bytes hour[] = {BYTES("hour"), call->space, rules->name, call->actor};
-    struct hash run_name = hash_parts(run, 5), hour_name = hash_parts(hour, 4);
-    int64_t now_us = env->boot_us(env);
-    return mcp_budget_take(&passage->gateway->budget, &hour_name, rules->calls_per_hour, WHEN_HOUR, now_us) &&
-           mcp_budget_take(&passage->gateway->budget, &run_name, rules->calls_per_run, 0, now_us);
+    struct passage *passage = ((struct call *)command->user)->state;
+    return calls_take(store, &passage->calls, ledger->now.wall_us, why);
+}
+
+static enum status write_answered(struct store *store, struct ledger *ledger, struct engine_command *command, struct why *why)
+{
+    const struct call *call = command->user;
+    const struct passage *passage = call->state;
+    if (atomic_load(&call->request->gone)) /* a client that left will ask for this one again */
+        return OK;
+    return calls_answered(store, &passage->calls.name, passage->calls.content, passage->calls.number, ledger->now.wall_us, why);
+}
+
+void passage_will_answer(struct passage *passage, struct engine_command *command)
+{
+    if (passage->calls.content != NULL)
+        command->also = write_answered;
 }
 
 /* ---- claiming ---- */
 
-static void tell_replay(struct passage *passage)
+static void give_replay(struct passage *passage)
 {
-    const struct ledger_answer *answer = &passage->call->command.answer;
-    struct env *env = engine_env(passage->call->api->engine);
+    const struct ledger_answer *answer = &passage->replay;
     bool (*write)(struct buf *, struct bytes, const struct json *, const char *) =
         passage->turn.named ? mcp_write_turn_replay : mcp_write_replay;
     struct json kept;
@@ -170,8 +175,6 @@ static void tell_replay(struct passage *passage)
     struct buf out;
     char intent[32];
     id_format("int", answer->intent, intent);
-    if (!atomic_load(&passage->call->request->gone))
-        mcp_repeats_answered(&passage->gateway->repeats, &passage->repeat, passage->number, env->boot_us(env));
     buf_init(&out, 2 * MCP_LINE_MAX);
     passage->server->counts[GATEWAY_REPLAYED]++;
     if (answer->result.at != NULL &&
@@ -184,6 +187,24 @@ static void tell_replay(struct passage *passage)
     passage_error(passage, 200, MCP_ERROR_NOT_KEPT,
                   "This call was made before and it happened, but its result is not kept. Do not call it again; look at what it "
                   "did instead.");
+}
+
+/* What could not be written down is replayed once more, which is the safe side. */
+static void replay_counted(struct call *call)
+{
+    give_replay(call->state);
+}
+
+static void tell_replay(struct passage *passage)
+{
+    struct call *call = passage->call;
+    passage->replay = call->command.answer;
+    if (passage->calls.content == NULL) {
+        give_replay(passage);
+        return;
+    }
+    call->command = (struct engine_command){.write = write_answered};
+    call_submit(call, replay_counted);
 }
 
 static void tell_verdict(struct passage *passage)
@@ -258,7 +279,7 @@ static bool name_by_arguments(struct passage *passage)
     ASSERT(input != NULL);
     passage->naming = (struct claim_naming){
         .workflow = passage->rules->workflow,
-        .key = mcp_key_text(&passage->identity, passage->scope, passage->tool.tool, passage->number, call->request->arena),
+        .key = mcp_key_text(&passage->identity, passage->scope, passage->tool.tool, passage->calls.number, call->request->arena),
         .run = passage->by_window ? BYTES_NONE : passage->scope,
         .action = passage->tool.tool.len <= MCP_ACTION_MAX ? passage->tool.tool : BYTES_NONE};
     if (passage->identity.input.at == NULL)
@@ -328,18 +349,53 @@ static void turn_read(struct call *call)
                       "The tool was not called, because semel's ledger cannot be used now: %s", call->read.why.text);
 }
 
-static void claim(struct passage *passage)
+static void proceed(struct passage *passage)
+{
+    if (passage->treatment.passes) {
+        passage->server->counts[GATEWAY_PASSED]++;
+        passage_send(passage);
+    } else if (passage->turn.named) {
+        call_submit_read(passage->call, read_turn, turn_read);
+    } else if (name_by_arguments(passage)) {
+        submit(passage);
+    }
+}
+
+static void counted(struct call *call)
+{
+    struct passage *passage = call->state;
+    if (call->command.status == OK && !passage->calls.refused) {
+        call->command = (struct engine_command){0};
+        proceed(passage);
+        return;
+    }
+    passage->server->counts[GATEWAY_REFUSED]++;
+    if (call->command.status != OK)
+        passage_error(passage, 200, MCP_ERROR_UNAVAILABLE,
+                      "The tool was not called, because semel's ledger cannot be used now: %s", call->command.why.text);
+    else
+        passage_error(passage, 200, MCP_ERROR_BUDGET,
+                      "This run or token has used up its tool calls (calls_per_run, calls_per_hour in the policy). Stop, and "
+                      "tell the user.");
+}
+
+static void count(struct passage *passage)
 {
     struct call *call = passage->call;
-    struct env *env = engine_env(call->api->engine);
-    const struct bytes parts[] = {call->space, passage->scope, hash_bytes(&passage->identity.content)};
-    passage->repeat = hash_parts(parts, 3);
-    passage->number =
-        mcp_repeats_number(&passage->gateway->repeats, &passage->repeat, passage->treatment.repeat_us, env->boot_us(env));
-    if (passage->turn.named)
-        call_submit_read(call, read_turn, turn_read);
-    else if (name_by_arguments(passage))
-        submit(passage);
+    const struct mcp_server_rules *rules = passage->rules;
+    bool repeats = !passage->treatment.passes && passage->treatment.repeat_us >= 0;
+    passage->calls = (struct calls_order){.name = {call->space, rules->name, call->actor, passage->scope},
+                                          .per_run = rules->calls_per_run,
+                                          .per_hour = rules->calls_per_hour,
+                                          .content = repeats ? &passage->identity.content : NULL,
+                                          .repeat_us = passage->treatment.repeat_us,
+                                          .number = 1};
+    if (!calls_are_counted(&passage->calls)) {
+        proceed(passage);
+        return;
+    }
+    call->command = (struct engine_command){.write = write_counted};
+    call_submit(call, counted);
 }
 
 /* ---- messages ---- */
@@ -370,24 +426,16 @@ static void take_call(struct passage *passage)
         passage_error(passage, 400, MCP_ERROR_REQUEST, "The id is null, or the run is not a text of 1 to %d bytes.", SCOPE_MAX);
         return;
     }
-    if (!within_budget(passage)) {
-        passage->server->counts[GATEWAY_REFUSED]++;
-        passage_error(passage, 200, MCP_ERROR_BUDGET,
-                      "This run or token has used up its tool calls (calls_per_run, calls_per_hour in the policy). Stop, and "
-                      "tell the user.");
-        return;
-    }
     passage->treatment = mcp_treat(passage->rules, &passage->server->hints, passage->tool.tool);
     if (passage->treatment.passes) {
-        passage->server->counts[GATEWAY_PASSED]++;
-        passage_send(passage);
+        count(passage);
     } else if (mcp_turn_of(&passage->tool, &passage->treatment, arena, &passage->turn, &why) != OK) {
         passage->server->counts[GATEWAY_REFUSED]++;
         passage_error(passage, 200, MCP_ERROR_PARAMS, "%s", why.text);
     } else if (mcp_identify(&passage->tool, &passage->treatment, passage->rules->name, arena, &passage->identity, &why) != OK) {
         passage_error(passage, 400, MCP_ERROR_PARAMS, "%s", why.text);
     } else {
-        claim(passage);
+        count(passage);
     }
 }
 

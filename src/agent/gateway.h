@@ -24,10 +24,10 @@
 #include "api/api.h"
 #include "bridge/bridge.h"
 #include "mcp/answer.h"
-#include "mcp/budget.h"
 #include "mcp/key.h"
 #include "mcp/sse.h"
 #include "mcp/turn.h"
+#include "runs/calls.h"
 
 enum gateway_outcome {
     GATEWAY_PASSED,
@@ -52,8 +52,6 @@ struct gateway {
     struct bridge *bridge; /* to servers that are commands; made by the first call to one */
     bool closed;
     struct gateway_server *servers;
-    struct mcp_repeats repeats;
-    struct mcp_budget budget;
     struct passage *held; /* tool calls under way */
 };
 
@@ -73,10 +71,10 @@ struct passage {
     struct mcp_identity identity;
     struct mcp_turn turn; /* when it is an answer in a conversation, that names it */
     struct claim_naming naming;
+    struct ledger_answer replay;
     struct bytes scope, session;
     bool by_window;
-    struct hash repeat;
-    int64_t number;
+    struct calls_order calls; /* what is counted, and its number among equal calls */
     int64_t intent, fence;
     atomic_bool cancelled; /* its client does not wait for it, and the rules say that it is not finished then */
     struct passage *next;
@@ -103,6 +101,9 @@ void passage_send(struct passage *passage);
 void passage_reply(struct passage *passage, int status, struct buf *out);
 void passage_error(struct passage *passage, int status, enum mcp_error code, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
+
+/* The move that `command` makes is the answer: an equal call after it may be meant anew, where the rules let it repeat. */
+void passage_will_answer(struct passage *passage, struct engine_command *command);
 
 /* Gives back the policy; before every answer. */
 void passage_release(struct passage *passage);

@@ -35,6 +35,13 @@
 #define FLIGHTS_MAX 1024
 #define PASSING_MAX 4096
 
+/* The number of equal calls that were sent before the first of them was answered: they are one call, so one of them asks the ledger. */
+struct same {
+    size_t uses;
+    bool asked, known;
+    int64_t number; /* 0: the ledger did not say */
+};
+
 /* One tool call on its way through the ledger. */
 struct flight {
     struct buf line;            /* as the client sent it, without its newline */
@@ -44,7 +51,7 @@ struct flight {
     struct mcp_treatment treatment;
     struct mcp_identity identity;
     struct mcp_turn turn; /* when it is an answer in a conversation, that names it */
-    int64_t number;       /* of equal calls */
+    struct way_calls calls; /* what is counted, and its number among equal calls */
 
     /* under the proxy's lock */
     bool at_server;     /* its line is going there, or went */
@@ -55,6 +62,8 @@ struct flight {
     bool answered;
     struct buf answer;
     bool abandoned; /* the client does not wait for it any more */
+    bool told;      /* it has its answer */
+    struct same *same; /* NULL where equal calls are never meant anew */
     struct flight *next, *next_queued;
 };
 
@@ -100,8 +109,6 @@ struct proxy {
     struct flight *queued, **queued_end;
     size_t workers, idle;
     struct mcp_hints hints;
-    struct mcp_repeats repeats;
-    int64_t calls; /* of tools, in this run */
     struct passing passing[PASSING_MAX];
     size_t passing_count;
     atomic_bool leaving; /* the client has left, or someone asked us to stop */

@@ -244,6 +244,8 @@ void sources_limit(struct call *call);
 void tokens_list(struct call *call);
 void tokens_create(struct call *call);
 void tokens_revoke(struct call *call);
+void tool_calls_count(struct call *call);
+void tool_calls_answered(struct call *call);
 void health_live(struct call *call);
 void health_ready(struct call *call);
 void metrics_show(struct call *call);

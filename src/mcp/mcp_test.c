@@ -1,7 +1,6 @@
 #include "base/when.h"
 #include "check.h"
 #include "mcp/answer.h"
-#include "mcp/budget.h"
 #include "mcp/key.h"
 #include "mcp/route.h"
 #include "mcp/sse.h"
@@ -137,29 +136,6 @@ TEST(a_given_key_stands_for_its_arguments)
     CHECK(key_of(&keyed, "r", "{\"name\":\"t\",\"arguments\":[1]}", &identity, &key) == INVALID);
     CHECK(key_of(&keyed, "r", "{\"name\":\"t\",\"name\":\"u\"}", &identity, &key) == INVALID);
     arena_release(&keyed.arena);
-}
-
-TEST(an_equal_call_is_a_new_one_only_after_its_answer)
-{
-    struct mcp_repeats repeats = {0};
-    struct hash content = {.at = {[31] = 1}}, other = {.at = {[31] = 2}};
-    CHECK_INT(mcp_repeats_number(&repeats, &content, -1, 0), 1);
-    CHECK_INT(mcp_repeats_number(&repeats, &content, 10, 0), 1);
-    CHECK_INT(mcp_repeats_number(&repeats, &content, 10, 100), 1); /* under way: the same */
-    mcp_repeats_answered(&repeats, &content, 1, 100);
-    CHECK_INT(mcp_repeats_number(&repeats, &content, 10, 105), 1); /* too soon */
-    CHECK_INT(mcp_repeats_number(&repeats, &content, 10, 110), 2);
-    CHECK_INT(mcp_repeats_number(&repeats, &content, 10, 200), 2);
-    mcp_repeats_answered(&repeats, &content, 1, 300); /* a late answer to an earlier one says nothing about this one */
-    CHECK_INT(mcp_repeats_number(&repeats, &content, 10, 400), 2);
-    CHECK_INT(mcp_repeats_number(&repeats, &other, 10, 400), 1);
-    for (uint32_t i = 0; i < 100000; i++) {
-        struct hash many = {{0}};
-        memcpy(many.at, &i, sizeof i);
-        CHECK_INT(mcp_repeats_number(&repeats, &many, 0, 500), 1);
-    }
-    CHECK(repeats.cap <= 65536);
-    mcp_repeats_free(&repeats);
 }
 
 /* ---- rules ---- */
@@ -449,21 +425,4 @@ TEST(the_version_is_the_one_that_the_server_chose)
     CHECK_INT(mcp_agreed_version(BYTES("{}"), &arena).len, 0);
     CHECK_INT(mcp_agreed_version(BYTES_NONE, &arena).len, 0);
     arena_release(&arena);
-}
-
-/* ---- budgets ---- */
-
-TEST(a_budget_ends_and_begins_anew_with_its_time)
-{
-    struct mcp_budget budget = {0};
-    struct hash a = {.at = {[31] = 1}}, b = {.at = {[31] = 2}};
-    CHECK(mcp_budget_take(&budget, &a, 0, 0, 0)); /* no limit */
-    for (int i = 0; i < 3; i++)
-        CHECK(mcp_budget_take(&budget, &a, 3, 100, i));
-    CHECK(!mcp_budget_take(&budget, &a, 3, 100, 99));
-    CHECK(mcp_budget_take(&budget, &b, 3, 100, 99));
-    CHECK(mcp_budget_take(&budget, &a, 3, 100, 100));
-    CHECK(mcp_budget_take(&budget, &b, 2, 0, 1000));
-    CHECK(!mcp_budget_take(&budget, &b, 2, 0, 1000000)); /* for ever */
-    mcp_budget_free(&budget);
 }

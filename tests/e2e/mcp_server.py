@@ -73,8 +73,9 @@ def main():
         elif method == "tools/call":
             threading.Thread(target=call, args=(message,), daemon=True).start()
         elif method == "notifications/cancelled":
-            with LOCK, open(COUNT + ".cancelled", "a") as file:
+            with open(COUNT + ".cancelled", "a") as file:
                 file.write(f"{message['params']['requestId']}\n")
+            say({"method": "notifications/seen", "params": {"line": line}})
         elif method is None and "result" in message:
             ANSWERS[message["id"]] = json.dumps(message["result"])
         elif method == "echo":  # what arrived, as bytes
