@@ -5,6 +5,7 @@
 
 #include "api/forward.h"
 #include "base/when.h"
+#include "mcp/route.h"
 
 #define WAIT_MAX_US (300 * WHEN_SECOND) /* for an equal call that is under way */
 #define LEASE_MORE_US (60 * WHEN_SECOND)
@@ -293,6 +294,15 @@ static bool name_by_arguments(struct passage *passage)
     return true;
 }
 
+/* How long an equal call that is under way is waited for: as the caller prefers, else as long as a call may take. */
+static int64_t wait_of(const struct passage *passage)
+{
+    int64_t wait_us = claims_preferred_wait_ms(passage->call) * WHEN_MS;
+    if (wait_us > 0)
+        return wait_us;
+    return passage->rules->timeout_us < WAIT_MAX_US ? passage->rules->timeout_us : WAIT_MAX_US;
+}
+
 static void submit(struct passage *passage)
 {
     struct call *call = passage->call;
@@ -314,7 +324,7 @@ static void submit(struct passage *passage)
         claim->keep_us = passage->rules->window_us;
         claim->tombstone_us = 0;
     }
-    call->command.wait_us = passage->rules->timeout_us < WAIT_MAX_US ? passage->rules->timeout_us : WAIT_MAX_US;
+    call->command.wait_us = wait_of(passage);
     call_submit(call, claimed);
 }
 
@@ -405,9 +415,25 @@ static bool headers_match(const struct passage *passage)
 {
     const struct http_head *head = &passage->call->request->head;
     struct bytes method = http_header(head, "mcp-method"), name = http_header(head, "mcp-name");
-    bool coded = bytes_starts(name, BYTES("=?")); /* not plain text: the server compares it */
     return (method.at == NULL || bytes_eq(method, passage->message.method)) &&
-           (name.at == NULL || coded || bytes_eq(name, passage->tool.tool));
+           (name.at == NULL || bytes_eq(mcp_from_header(name, passage->call->request->arena), passage->tool.tool));
+}
+
+static struct bytes find_header(const void *head, struct bytes name)
+{
+    return http_header(head, name.at);
+}
+
+/* Only callers of 2026-07-28 send these headers; which ones, the server's list of tools has said. */
+static enum status check_params(struct passage *passage, struct why *why)
+{
+    struct arena *arena = passage->call->request->arena;
+    struct mcp_route route;
+    mcp_route_read(&passage->message, arena, &route);
+    if (!route.modern)
+        return OK;
+    return mcp_params_check(mcp_hints_params(&passage->server->hints, passage->tool.tool), passage->tool.arguments, find_header,
+                            &passage->call->request->head, arena, why);
 }
 
 static void take_call(struct passage *passage)
@@ -420,6 +446,10 @@ static void take_call(struct passage *passage)
     }
     if (!headers_match(passage)) {
         passage_error(passage, 400, MCP_ERROR_HEADERS, "Mcp-Method or Mcp-Name is not what the body says.");
+        return;
+    }
+    if (check_params(passage, &why) != OK) {
+        passage_error(passage, 400, MCP_ERROR_HEADERS, "%s", why.text);
         return;
     }
     if (bytes_is(passage->message.id, "null") || !choose_scope(passage)) {

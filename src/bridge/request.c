@@ -2,18 +2,10 @@
 #include <stdlib.h>
 
 #include "bridge/bridge_own.h"
+#include "destination/header.h"
 #include "mcp/answer.h"
 #include "mcp/rewrite.h"
 #include "mcp/route.h"
-
-static struct bytes header(const struct bridge_call *call, const char *name)
-{
-    const struct effect_request *request = call->call->request;
-    for (size_t i = 0; i < request->header_count; i++)
-        if (bytes_eq_nocase(request->headers[i].name, bytes_of(name)))
-            return request->headers[i].value;
-    return BYTES_NONE;
-}
 
 /* The session that the caller names, if it is the caller's. `id` "" is that of a token without sessions. */
 static struct session *find(const struct command *command, struct bytes id, struct bytes actor)
@@ -156,7 +148,7 @@ static void post(struct bridge *bridge, struct bridge_call *call, struct command
     } else if (id.at != NULL) {
         session = find(command, id, call->actor);
         if (session == NULL)
-            call_refuse(call, &message, 404, MCP_ERROR_HEADERS, "There is no such session, or not any more. Begin anew with initialize.");
+            call_refuse(call, &message, 404, MCP_ERROR_SESSION, "There is no such session, or not any more. Begin anew with initialize.");
         else
             take_message(session, call, &message, line, false);
     } else if (bytes_is(message.method, "initialize") && message.kind == MCP_REQUEST) {
@@ -197,7 +189,8 @@ static void listen_to(struct bridge_call *call, struct session *session)
 
 void bridge_take(struct bridge *bridge, struct bridge_call *call)
 {
-    struct bytes method = call->call->request->method, id = header(call, "mcp-session-id");
+    const struct effect_request *request = call->call->request;
+    struct bytes method = request->method, id = header_find(request->headers, request->header_count, BYTES("mcp-session-id"));
     struct command *command = bridge_command(bridge, call);
     if (bytes_is(method, "POST")) {
         post(bridge, call, command, id);
@@ -207,7 +200,7 @@ void bridge_take(struct bridge *bridge, struct bridge_call *call)
     if (id.at == NULL) {
         call_refuse(call, NULL, 405, MCP_ERROR_REQUEST, "Only sessions are listened to, and ended.");
     } else if (session == NULL) {
-        call_refuse(call, NULL, 404, MCP_ERROR_HEADERS, "There is no such session, or not any more.");
+        call_refuse(call, NULL, 404, MCP_ERROR_SESSION, "There is no such session, or not any more.");
     } else if (bytes_is(method, "GET")) {
         listen_to(call, session);
     } else {

@@ -6,6 +6,7 @@
 #include "secret/secret.h"
 
 #define HINTS_ARENA_MAX ((size_t)256 << 20)
+#define HINT_PARAMS_MAX ((size_t)1 << 16)
 
 /* ---- the settings ---- */
 
@@ -410,6 +411,7 @@ static struct mcp_hint *hint_add(struct mcp_hints *hints, struct bytes name)
         return NULL;
     memcpy(copy, name.at, name.len);
     hints->at[hints->count] = (struct mcp_hint){.name = {copy, name.len}};
+    arena_init(&hints->at[hints->count].arena, HINT_PARAMS_MAX);
     return &hints->at[hints->count++];
 }
 
@@ -431,6 +433,8 @@ static void learn_tool(struct mcp_hints *hints, const struct json *tool)
         return;
     hint->read_only = hint_is(tool, "readOnlyHint");
     hint->idempotent = !hint->read_only && hint_is(tool, "idempotentHint");
+    arena_clear(&hint->arena);
+    mcp_params_read(json_get(tool, BYTES("inputSchema")), &hint->arena, &hint->params);
 }
 
 void mcp_hints_learn(struct mcp_hints *hints, struct bytes result)
@@ -449,10 +453,19 @@ void mcp_hints_learn(struct mcp_hints *hints, struct bytes result)
 
 void mcp_hints_free(struct mcp_hints *hints)
 {
-    for (size_t i = 0; i < hints->count; i++)
+    for (size_t i = 0; i < hints->count; i++) {
         free((char *)hints->at[i].name.at);
+        arena_release(&hints->at[i].arena);
+    }
     free(hints->at);
     *hints = (struct mcp_hints){0};
+}
+
+const struct mcp_params *mcp_hints_params(const struct mcp_hints *hints, struct bytes tool)
+{
+    static const struct mcp_params none = {0};
+    const struct mcp_hint *hint = hint_find(hints, tool);
+    return hint != NULL ? &hint->params : &none;
 }
 
 /* ---- deciding ---- */

@@ -26,6 +26,7 @@
 
 #include "base/settings.h"
 #include "mcp/message.h"
+#include "mcp/params.h"
 
 #define MCP_SERVERS_MAX 256
 #define MCP_TOOLS_MAX 4096 /* of one server */
@@ -89,6 +90,8 @@ struct mcp_treatment {
 struct mcp_hint {
     struct bytes name;
     bool read_only, idempotent;
+    struct mcp_params params;
+    struct arena arena; /* of params */
 };
 
 /* Learned from tools/list; owns its memory. One thread at a time. */
@@ -100,6 +103,9 @@ struct mcp_hints {
 /* The result of tools/list, as JSON text. What is no list of tools is not looked at. */
 void mcp_hints_learn(struct mcp_hints *hints, struct bytes result);
 void mcp_hints_free(struct mcp_hints *hints);
+
+/* The arguments that headers repeat. Until the next mcp_hints_learn(). */
+const struct mcp_params *mcp_hints_params(const struct mcp_hints *hints, struct bytes tool);
 
 /* ---- deciding ---- */
 

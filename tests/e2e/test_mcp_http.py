@@ -149,8 +149,8 @@ def test_a_tool_call_cannot_hide(daemon, upstream, body, status):
 
 def test_headers_must_say_what_the_body_says(daemon, upstream):
     agent = Agent(daemon.port, Mcp_Protocol_Version="2026-07-28")
-    assert agent.call("act", headers={"Mcp_Method": "tools/call", "Mcp_Name": "look"})["error"]["code"] == -32001 and agent.answer.status == 400
-    assert agent.call("act", headers={"Mcp_Method": "tools/list", "Mcp_Name": "act"})["error"]["code"] == -32001
+    assert agent.call("act", headers={"Mcp_Method": "tools/call", "Mcp_Name": "look"})["error"]["code"] == -32020 and agent.answer.status == 400
+    assert agent.call("act", headers={"Mcp_Method": "tools/list", "Mcp_Name": "act"})["error"]["code"] == -32020
     assert text(agent.call("act", headers={"Mcp_Method": "tools/call", "Mcp_Name": "act"})) == "1"
 
 
