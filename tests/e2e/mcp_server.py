@@ -12,6 +12,7 @@ TOOLS = [
     {"name": "look", "annotations": {"readOnlyHint": True}},
     {"name": "put", "annotations": {"idempotentHint": True}},
     {"name": "act"},
+    {"name": "routed", "inputSchema": {"type": "object", "properties": {"to": {"type": "string", "x-mcp-header": "Region"}}}},
 ]
 
 

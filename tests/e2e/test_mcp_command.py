@@ -268,6 +268,13 @@ def test_a_question_of_the_server_is_answered_by_its_session(daemon, listens):
         assert [text(stream.next()) for stream in calls] == ['act {"n": 0}', 'act {"n": 1}']
 
 
+def test_headers_are_checked_for_a_command_which_does_not_see_them(daemon, world):
+    agent = modern(daemon, Semel_Run="r")
+    agent.ask("tools/list", {"_meta": MODERN})
+    assert agent.call("routed", {"to": "eu"}, headers={"Mcp_Param_Region": "us"})["error"]["code"] == -32020 and effects(world) == []
+    assert text(agent.call("routed", {"to": "eu"}, headers={"Mcp_Param_Region": "eu"})) == "routed 1"
+
+
 # ---- cancelling ----
 
 
