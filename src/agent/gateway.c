@@ -544,14 +544,14 @@ void mcp_gateway(struct call *call)
         return;
     struct passage *passage = arena_zalloc(call->request->arena, 1, sizeof *passage);
     ASSERT(passage != NULL);
-    *passage = (struct passage){.call = call,
-                                .gateway = gateway,
-                                .server = server_of(gateway, rules->name),
-                                .policy = call->api->policy,
-                                .rules = rules,
-                                .destination =
-                                    rules->command == NULL ? policy_destination(call->api->policy, rules->destination) : NULL,
-                                .session = http_header(&call->request->head, "mcp-session-id")};
+    *passage =
+        (struct passage){.call = call,
+                         .gateway = gateway,
+                         .server = server_of(gateway, rules->name),
+                         .policy = call->api->policy,
+                         .rules = rules,
+                         .destination = rules->command == NULL ? policy_destination(call->api->policy, rules->destination) : NULL,
+                         .session = http_header(&call->request->head, "mcp-session-id")};
     call->state = passage;
     policy_use(passage->policy);
     if (!make_request(passage)) {

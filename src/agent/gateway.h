@@ -63,8 +63,8 @@ struct passage {
     struct policy *policy; /* in use until the call is answered */
     const struct mcp_server_rules *rules;
     const struct destination *destination; /* NULL for a server that is a command */
-    struct mcp_message message; /* a POST's */
-    bool held;                  /* a tool call that goes through the ledger */
+    struct mcp_message message;            /* a POST's */
+    bool held;                             /* a tool call that goes through the ledger */
     bool lists_tools;
     struct mcp_call tool;
     struct mcp_treatment treatment;

@@ -1,9 +1,9 @@
 /* outlet: what the server says, to the client or to the flight that waits for it. */
 #include <stdlib.h>
 
-#include "bridge/lines.h"
 #include "agent/proxy.h"
 #include "agent/remote.h"
+#include "bridge/lines.h"
 #include "cli/print.h"
 
 /* True when a flight waits for it: then it gets a copy. */

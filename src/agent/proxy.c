@@ -8,8 +8,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "bridge/lines.h"
 #include "base/when.h"
+#include "bridge/lines.h"
 #include "cli/print.h"
 #include "env/env.h"
 

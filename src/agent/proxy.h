@@ -50,7 +50,7 @@ struct flight {
     struct mcp_call call;
     struct mcp_treatment treatment;
     struct mcp_identity identity;
-    struct mcp_turn turn; /* when it is an answer in a conversation, that names it */
+    struct mcp_turn turn;   /* when it is an answer in a conversation, that names it */
     struct way_calls calls; /* what is counted, and its number among equal calls */
 
     /* under the proxy's lock */
@@ -61,8 +61,8 @@ struct flight {
     struct why why;     /* … because */
     bool answered;
     struct buf answer;
-    bool abandoned; /* the client does not wait for it any more */
-    bool told;      /* it has its answer */
+    bool abandoned;    /* the client does not wait for it any more */
+    bool told;         /* it has its answer */
     struct same *same; /* NULL where equal calls are never meant anew */
     struct flight *next, *next_queued;
 };

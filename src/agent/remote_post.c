@@ -284,7 +284,8 @@ struct post *post_begin(struct remote *remote, enum post_kind kind, struct bytes
                                                                           : BYTES("POST"),
                                             .path = remote->path,
                                             .body = buf_bytes(&post->line)};
-    post->request.headers = arena_zalloc(&post->arena, REMOTE_HEADERS_MAX + OWN_HEADERS_MAX + MCP_PARAMS_MAX, sizeof(struct pair));
+    post->request.headers =
+        arena_zalloc(&post->arena, REMOTE_HEADERS_MAX + OWN_HEADERS_MAX + MCP_PARAMS_MAX, sizeof(struct pair));
     ASSERT(post->request.headers != NULL);
     bool waits = kind == POST_LISTEN || post->message.kind == MCP_REQUEST || post->message.kind == MCP_BATCH;
     post->call = (struct transport_call){.destination = &remote->destination,

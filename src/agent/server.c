@@ -3,10 +3,10 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "bridge/lines.h"
 #include "agent/proxy.h"
 #include "agent/remote.h"
 #include "base/when.h"
+#include "bridge/lines.h"
 #include "cli/print.h"
 #include "env/env.h"
 #include "mcp/rewrite.h"

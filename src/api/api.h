@@ -223,8 +223,8 @@ void llm_forward(struct call *call);
 void runs_list(struct call *call);
 void runs_show(struct call *call);
 void intents_list(struct call *call);
-void mcp_gateway(struct call *call);                                  /* agent/gateway.c */
-void gateway_metrics(const struct gateway *gateway, struct buf *out); /* agent/gateway.c; nothing for NULL */
+void mcp_gateway(struct call *call);                                     /* agent/gateway.c */
+void gateway_metrics(const struct gateway *gateway, struct buf *out);    /* agent/gateway.c; nothing for NULL */
 void gateway_set_policy(struct gateway *gateway, struct policy *policy); /* agent/gateway.c; nothing for NULL */
 void intents_show(struct call *call);
 void decisions_list(struct call *call);

@@ -13,7 +13,8 @@ struct tool_call_body {
     struct calls_order order;
 };
 
-static const struct json_field server_field = {"server", JSON_FIELD_TEXT, offsetof(struct tool_call_body, server), true, 1, 128, NULL};
+static const struct json_field server_field = {"server", JSON_FIELD_TEXT, offsetof(struct tool_call_body, server), true, 1, 128,
+                                               NULL};
 static const struct json_field run_field = {"run", JSON_FIELD_TEXT, offsetof(struct tool_call_body, run), true, 1, 256, NULL};
 
 static struct tool_call_body *new_body(struct call *call)

@@ -126,7 +126,8 @@ static void check_endings(struct bridge *bridge, int64_t patience_us)
         struct ending *ending = *at;
         siginfo_t ended = {0};
         bool known = waitid(P_PID, (id_t)ending->pid, &ended, WEXITED | WNOHANG | WNOWAIT) == 0;
-        if (!known || ended.si_pid != 0) { /* what it started and left has nobody to serve; before it is reaped, its number is its own */
+        if (!known ||
+            ended.si_pid != 0) { /* what it started and left has nobody to serve; before it is reaped, its number is its own */
             kill(-ending->pid, SIGKILL);
             (void)process_reap(ending->pid);
             *at = ending->next;

@@ -29,11 +29,11 @@
 struct bridge;
 
 struct bridge_call {
-    struct transport_call *call; /* its destination is not looked at */
+    struct transport_call *call;          /* its destination is not looked at */
     const struct mcp_server_rules *rules; /* of a server with a command; there until `done`, as all of it */
     struct bytes actor;
-    const atomic_bool *gone; /* its client has left: nobody hears what is said on its stream */
-    bool cancels;            /* the server is told when the call is unwanted */
+    const atomic_bool *gone;  /* its client has left: nobody hears what is said on its stream */
+    bool cancels;             /* the server is told when the call is unwanted */
     struct bridge_call *next; /* the bridge's own */
 };
 

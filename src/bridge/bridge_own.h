@@ -11,15 +11,15 @@
 #include "env/env.h"
 
 #define SESSION_ID_SIZE 32
-#define SESSIONS_MAX 512 /* of all servers */
-#define ASKED_MAX 256    /* requests of one process that its client has not answered */
+#define SESSIONS_MAX 512              /* of all servers */
+#define ASKED_MAX 256                 /* requests of one process that its client has not answered */
 #define WAITING_MAX ((size_t)1 << 20) /* what a process says while nobody listens */
 #define OUT_MAX ((size_t)64 << 20)    /* what one process has not read yet */
 
 /* A request of a client, until it is answered. Also a stream that listens: then it has no number. */
 struct exchange {
     struct bridge_call *call;
-    int64_t number; /* its id at the process */
+    int64_t number;         /* its id at the process */
     struct bytes id, token; /* as the client wrote them, in the call's memory; BYTES_NONE for none */
     bool initialize, modern, subscribes;
     bool takes_events, streaming;
@@ -43,8 +43,8 @@ struct session {
     char id[SESSION_ID_SIZE + 1]; /* "" for a token's calls without sessions */
     char *actor;
     struct process process;
-    bool runs;        /* there is a process */
-    bool ready;       /* lines may be sent */
+    bool runs;             /* there is a process */
+    bool ready;            /* lines may be sent */
     bool has_spoken, over; /* over: nobody may use it any more; it ends with its last exchange */
     int64_t generation, started_us, used_us;
     struct restarts restarts;
@@ -53,7 +53,7 @@ struct session {
     size_t out_at;
     int64_t written;
     struct buf initialize, initialized; /* the client's own lines */
-    struct exchange *exchanges; /* the newest first */
+    struct exchange *exchanges;         /* the newest first */
     struct exchange *listener;
     struct buf waiting; /* lines for a listener */
     struct asked asked[ASKED_MAX];

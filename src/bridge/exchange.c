@@ -62,8 +62,11 @@ struct exchange *exchange_new(struct bridge_call *call, int64_t now_us)
 {
     struct exchange *exchange = calloc(1, sizeof *exchange);
     ASSERT(exchange != NULL);
-    *exchange = (struct exchange){
-        .call = call, .id = BYTES_NONE, .token = BYTES_NONE, .takes_events = takes_events(call->call->request), .since_us = now_us};
+    *exchange = (struct exchange){.call = call,
+                                  .id = BYTES_NONE,
+                                  .token = BYTES_NONE,
+                                  .takes_events = takes_events(call->call->request),
+                                  .since_us = now_us};
     return exchange;
 }
 

@@ -148,7 +148,8 @@ static void post(struct bridge *bridge, struct bridge_call *call, struct command
     } else if (id.at != NULL) {
         session = find(command, id, call->actor);
         if (session == NULL)
-            call_refuse(call, &message, 404, MCP_ERROR_SESSION, "There is no such session, or not any more. Begin anew with initialize.");
+            call_refuse(call, &message, 404, MCP_ERROR_SESSION,
+                        "There is no such session, or not any more. Begin anew with initialize.");
         else
             take_message(session, call, &message, line, false);
     } else if (bytes_is(message.method, "initialize") && message.kind == MCP_REQUEST) {
@@ -160,7 +161,8 @@ static void post(struct bridge *bridge, struct bridge_call *call, struct command
         if (session == NULL)
             session = session_new(bridge, command, call->actor, false);
         if (session == NULL)
-            call_refuse(call, &message, 503, MCP_ERROR_UNAVAILABLE, "As many processes of the MCP server run as may, and all are in use.");
+            call_refuse(call, &message, 503, MCP_ERROR_UNAVAILABLE,
+                        "As many processes of the MCP server run as may, and all are in use.");
         else
             take_message(session, call, &message, line, true);
     }

@@ -11,7 +11,8 @@
 #include "secret/seal.h"
 #include "secret/secret.h"
 
-#define STREAM_AFTER_US (5 * WHEN_SECOND) /* a request that takes so long is answered as a stream: its head tells the client that it is worked on */
+#define STREAM_AFTER_US \
+    (5 * WHEN_SECOND) /* a request that takes so long is answered as a stream: its head tells the client that it is worked on */
 #define ENVIRONMENT_MAX ((size_t)1 << 20)
 
 extern char **environ;
@@ -218,8 +219,8 @@ void session_tell(struct session *session, struct bytes line)
 void session_ask(struct session *session, struct exchange *exchange, struct bytes line)
 {
     exchange->early = !session->ready;
-    exchange->begins_at = exchange->early ? (int64_t)session->early.len
-                                          : session->written + (int64_t)(session->out.len - session->out_at);
+    exchange->begins_at =
+        exchange->early ? (int64_t)session->early.len : session->written + (int64_t)(session->out.len - session->out_at);
     exchange->next = session->exchanges;
     session->exchanges = exchange;
     session->used_us = bridge_now_us(session->bridge);

@@ -442,7 +442,8 @@ static struct bytes find_pair(const void *ctx, struct bytes name)
 TEST(headers_that_repeat_arguments_are_made_and_checked)
 {
     static const char list[] =
-        "{\"tools\":[{\"name\":\"t\",\"inputSchema\":{\"x-mcp-header\":\"top\",\"properties\":{\"r\":{\"x-mcp-header\":\"Region\"},"
+        "{\"tools\":[{\"name\":\"t\",\"inputSchema\":{\"x-mcp-header\":\"top\",\"properties\":{\"r\":{\"x-mcp-header\":"
+        "\"Region\"},"
         "\"in\":{\"properties\":{\"n\":{\"type\":\"integer\",\"x-mcp-header\":\"N\"}}},\"bad\":{\"x-mcp-header\":\"a b\"},"
         "\"l\":{\"items\":{\"x-mcp-header\":\"no\"}}}}},{\"name\":\"u\"}]}";
     static const struct {
@@ -495,7 +496,8 @@ TEST(headers_that_repeat_arguments_are_made_and_checked)
 
 TEST(a_message_with_another_id_is_otherwise_the_same)
 {
-    static const char text[] = "{ \"id\" : \"a\\u0041\", \"method\":\"x\",\"params\":{\"_meta\":{\"progressToken\": 7 ,\"id\":1}, \"id\":2 }}";
+    static const char text[] =
+        "{ \"id\" : \"a\\u0041\", \"method\":\"x\",\"params\":{\"_meta\":{\"progressToken\": 7 ,\"id\":1}, \"id\":2 }}";
     struct arena arena;
     struct mcp_message message;
     struct buf out, again;

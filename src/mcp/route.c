@@ -29,7 +29,8 @@ struct bytes mcp_from_header(struct bytes value, struct arena *arena)
     if (!bytes_starts(value, BYTES(CODED)) || value.len < sizeof CODED - 1 + end.len ||
         !bytes_eq(bytes_from(value, value.len - end.len), end))
         return value;
-    struct bytes text = base64_decode((struct bytes){value.at + sizeof CODED - 1, value.len - (sizeof CODED - 1) - end.len}, arena);
+    struct bytes text =
+        base64_decode((struct bytes){value.at + sizeof CODED - 1, value.len - (sizeof CODED - 1) - end.len}, arena);
     return text.at != NULL && bytes_is_utf8(text) ? text : BYTES_NONE;
 }
 

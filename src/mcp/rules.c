@@ -71,7 +71,8 @@ const struct setting mcp_settings[] = {
                         .item = "a word of the command", .repeats = true),
     [ROW_ENV] = ROW("env", SETTING_GROUP, MCP_SERVER, NULL, "{MAIL_TOKEN: secret:mail}",
                     "What is added to the command's environment: texts, or env:NAME, file:/path, secret:NAME."),
-    [ROW_CWD] = ROW("cwd", SETTING_FORM, MCP_SERVER, NULL, "/srv/mail", "The directory that the command runs in.", .form = &path_form),
+    [ROW_CWD] =
+        ROW("cwd", SETTING_FORM, MCP_SERVER, NULL, "/srv/mail", "The directory that the command runs in.", .form = &path_form),
     [ROW_PROCESSES] = ROW("processes", SETTING_INTEGER, MCP_SERVER, "16", "16",
                           "How many processes of the command may run: each session has one, and each token without sessions.",
                           .min = 1, .max = 256),
@@ -233,15 +234,18 @@ static void check_command(const struct setting_value *at, struct yaml_problems *
     static const enum mcp_row parts[] = {ROW_ENV, ROW_CWD, ROW_PROCESSES, ROW_IDLE};
     const struct setting_value *command = &at[ROW_COMMAND];
     if (command->given && at[ROW_DESTINATION].given)
-        yaml_problem_add(problems, command->line, command->column, "a server is either a destination or a command; leave one out");
+        yaml_problem_add(problems, command->line, command->column,
+                         "a server is either a destination or a command; leave one out");
     if (command->given && (command->list_count == 0 || command->list[0].len == 0))
-        yaml_problem_add(problems, command->line, command->column, "command wants a program and its arguments, such as [npx, -y, x]");
+        yaml_problem_add(problems, command->line, command->column,
+                         "command wants a program and its arguments, such as [npx, -y, x]");
     for (size_t i = 0; i < command->list_count; i++)
         if (memchr(command->list[i].at, '\0', command->list[i].len) != NULL)
             yaml_problem_add(problems, command->line, command->column, "a word of a command has no U+0000");
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         if (!command->given && !command->refused && at[parts[i]].given)
-            yaml_problem_add(problems, at[parts[i]].line, at[parts[i]].column, "'%s' goes with a command", mcp_settings[parts[i]].name);
+            yaml_problem_add(problems, at[parts[i]].line, at[parts[i]].column, "'%s' goes with a command",
+                             mcp_settings[parts[i]].name);
 }
 
 static bool is_variable(struct bytes name)
@@ -275,8 +279,9 @@ static enum status read_command(const struct setting_value *at, struct arena *ar
         struct bytes value = command->env[i].value;
         bool fits = mcp_is_secret(value) ? secret_is_reference(value) : memchr(value.at, '\0', value.len) == NULL;
         if (!is_variable(command->env[i].name) || !fits)
-            yaml_problem_add(problems, at[ROW_ENV].line, at[ROW_ENV].column,
-                             "env wants names and texts, or env:NAME, file:/path, secret:NAME, such as {MAIL_TOKEN: secret:mail}");
+            yaml_problem_add(
+                problems, at[ROW_ENV].line, at[ROW_ENV].column,
+                "env wants names and texts, or env:NAME, file:/path, secret:NAME, such as {MAIL_TOKEN: secret:mail}");
     }
     *ret = command;
     return OK;

@@ -23,7 +23,7 @@ struct calls_name {
 
 struct calls_order {
     struct calls_name name;
-    int64_t per_run, per_hour; /* how many calls there may be; 0: no limit */
+    int64_t per_run, per_hour;  /* how many calls there may be; 0: no limit */
     const struct hash *content; /* of a call whose equal calls may be meant anew; NULL: they are not */
     int64_t repeat_us;
 

@@ -71,7 +71,7 @@ TEST_BOTH(what_one_budget_refuses_is_not_taken_from_the_other)
         CHECK(!take(&house, order_of("r", "a", 1, 3), t));
     CHECK(take(&house, order_of("s", "a", 1, 3), t));
     CHECK(take(&house, order_of("u", "a", 1, 3), t));
-    CHECK(!take(&house, order_of("v", "a", 1, 3), t)); /* now the hour is over … */
+    CHECK(!take(&house, order_of("v", "a", 1, 3), t));            /* now the hour is over … */
     CHECK(take(&house, order_of("v", "a", 1, 3), t + WHEN_HOUR)); /* … and the run had not paid for it */
     house_close(&house);
 }
