@@ -71,7 +71,8 @@ class McpServer:
             self.taken.append(message["method"])
             return self.reply(handler, 202, None)
         if message["method"] == "tools/list":
-            tools = [{"name": "look", "annotations": {"readOnlyHint": True}}, {"name": "act"}]
+            tools = [{"name": "look", "annotations": {"readOnlyHint": True}}, {"name": "act"},
+                     {"name": "routed", "inputSchema": {"type": "object", "properties": {"to": {"type": "string", "x-mcp-header": "Region"}}}}]
             return self.reply(handler, 200, {"jsonrpc": "2.0", "id": message["id"], "result": {"tools": tools}})
         if message["method"] != "tools/call":
             return self.reply(handler, 200, {"jsonrpc": "2.0", "id": message["id"], "result": {}})

@@ -387,3 +387,65 @@ def test_the_policy_says_what_the_tools_are(house, tmp_path):
         assert [text(seen.call("act", {"tag": "s"})) for _ in range(2)] == ["act 3", "act 4"]  # shadow mode lets everything through
     finally:
         place.end()
+
+
+# ---- what is counted ----
+
+COUNTED = """
+mcp:
+  few: {calls_per_run: 6, tools: {look: {read_only: true}, act: {repeat: 0s}}}
+"""
+
+
+@pytest.fixture(params=["daemon", "alone"])
+def counted(request, house, tmp_path):
+    """The ledger has the policy, whoever uses it."""
+    daemon = house.start("sqlite", policy=COUNTED)
+    made = Place(tmp_path, f"http://127.0.0.1:{daemon.port}", daemon=daemon)
+    if request.param == "alone":
+        daemon.stop()
+        made = Place(tmp_path, f"http://127.0.0.1:{free_port()}", data=str(daemon.data))
+    yield made
+    made.end()
+
+
+def code(answer):
+    return answer.get("error", {}).get("code")
+
+
+def test_a_budget_of_a_run_holds_for_the_next_process_and_a_daemon_that_restarts(counted, house):
+    options = ("--server", "few", "--run", "r")
+    first = counted.agent(*options)
+    assert [code(first.call("look")) for _ in range(2)] == [None, None] and code(first.call("act", {"tag": "a"})) is None
+    assert first.leave() == 0
+    if counted.daemon:
+        counted.daemon.kill()
+        counted.daemon.start()
+    second = counted.agent(*options)
+    assert [code(second.call("act", {"tag": str(n)})) for n in range(3)] == [None] * 3
+    assert code(second.call("act", {"tag": "z"})) == BUDGET == code(second.call("look")) and second.effects() == 6
+    assert code(counted.agent("--server", "few", "--run", "other").call("look")) is None
+
+
+def test_two_processes_at_once_share_the_budget_of_their_run(counted):
+    agents = [counted.agent("--server", "few", "--run", "r") for _ in range(2)]
+    numbers = [[agent.begin_call("act", {"tag": f"{n}{k}"}) for k in range(5)] for n, agent in enumerate(agents)]
+    codes = [code(agent.wait(number)) for agent, mine in zip(agents, numbers) for number in mine]
+    assert sorted(map(str, codes)) == [str(BUDGET)] * 4 + ["None"] * 6 and agents[0].effects() == 6
+
+
+def test_a_repeat_is_counted_on_by_the_next_process_and_shared_by_another(counted, tmp_path):
+    options = ("--server", "few", "--run", "r")
+    one, two = counted.agent(*options), counted.agent(*options)
+    assert text(one.call("act", {"tag": "a"})) == "act 1"
+    assert text(two.call("act", {"tag": "a"})) == "act 2"  # the one before was answered, elsewhere
+    waiting = one.begin_call("act", {"tag": "b", "gate": str(tmp_path / "gate")})
+    until(lambda: one.effects() == 3, "the call")
+    one.send({"method": "notifications/cancelled", "params": {"requestId": waiting}})
+    one.ask("ping")  # by now it was taken: nobody will be given that answer
+    (tmp_path / "gate").touch()
+    again = two.call("act", {"tag": "b", "gate": str(tmp_path / "gate")})
+    assert text(again) == "act 3" and replayed(again)  # so this is still the same call
+    assert one.leave() == 0 == two.leave()
+    third = counted.agent(*options)
+    assert text(third.call("act", {"tag": "a"})) == "act 4" and not replayed(third.call("act", {"tag": "b", "gate": str(tmp_path / "gate")}))
