@@ -31,6 +31,7 @@ static void start_with(struct smtp_session_config config)
     config.limits = &limits;
     config.find = find;
     config.date = date;
+    smtp_session_release(&session); /* of the conversation before */
     CHECK_INT(smtp_session_init(&session, &config, &why), OK);
     buf_clear(&session.out);
 }
@@ -121,6 +122,9 @@ TEST(it_is_the_same_however_the_bytes_are_cut)
     CHECK(bytes_eq(buf_bytes(&whole), buf_bytes(&pieces)));
     CHECK(bytes_eq(buf_bytes(&kept), buf_bytes(&session.mail)));
     CHECK_INT(session.state, SMTP_DELIVERING);
+    buf_release(&whole);
+    buf_release(&pieces);
+    buf_release(&kept);
 }
 
 TEST(the_extensions_are_announced)
@@ -368,7 +372,6 @@ TEST(a_login_is_offered_only_where_nobody_listens_in)
         const char *said = talk(rows[i].config.lmtp ? "LHLO c.example\r\n" : "EHLO c.example\r\n");
         CHECK((strstr(said, "250-AUTH PLAIN LOGIN\r\n") != NULL) == rows[i].offered);
         check_starts(talk("AUTH PLAIN AGphbmUAc21sX3Rva2Vu\r\n"), rows[i].answer); /* NUL jane NUL sml_token */
-        smtp_session_release(&session);
     }
 }
 
