@@ -160,7 +160,9 @@ static bool is_placeholder(struct bytes local, struct bytes domain)
     if (rules_find(LIST_PLACEHOLDER_DOMAINS, domain) != NULL || rules_find(LIST_PLACEHOLDER_SUFFIXES, top) != NULL)
         return true;
     bool word = rules_find(LIST_PLACEHOLDER_MAILBOXES, local) != NULL;
-    return word && (bytes_eq(local, first) || domain_is_free_mail(domain));
+    if (word && domain_is_free_mail(domain))
+        return true;
+    return (word || rules_find(LIST_PLACEHOLDER_WORDS, local) != NULL) && bytes_eq(local, first);
 }
 
 static enum match_email_class class_of(struct bytes local, struct bytes domain)

@@ -247,6 +247,10 @@ struct match_choice {
 
 void match_choose(const struct match_result *results, size_t count, struct match_choice *ret);
 
+/* A record is the same as both leads: true when nothing that the leads themselves say speaks against one person (names, generations,
+ * dates of birth). Otherwise a person must look before they become one. */
+bool match_may_bridge(const struct match_person *a, const struct match_person *b);
+
 /* 1 - p of an automatic answer with this score, in millionths: the running sum is the expected number of false merges. */
 uint32_t match_doubt_ppm(int64_t score_mb);
 

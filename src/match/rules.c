@@ -31,6 +31,7 @@ static const char *const list_names[] = {
     [LIST_ROLE_MAILBOXES] = "role_mailboxes",
     [LIST_NO_REPLY] = "no_reply",
     [LIST_PLACEHOLDER_MAILBOXES] = "placeholder_mailboxes",
+    [LIST_PLACEHOLDER_WORDS] = "placeholder_words",
     [LIST_PLACEHOLDER_DOMAINS] = "placeholder_domains",
     [LIST_PLACEHOLDER_SUFFIXES] = "placeholder_suffixes",
     [LIST_PROVIDERS] = "providers",

@@ -147,6 +147,15 @@ void match_choose(const struct match_result *results, size_t count, struct match
     *ret = choice;
 }
 
+bool match_may_bridge(const struct match_person *a, const struct match_person *b)
+{
+    struct match_result result = {.zone = MATCH_NEW};
+    struct evidence evidence = {.result = &result};
+    const struct match_world world = {.leads = 1};
+    evidence_gather(a, b, &world, &evidence);
+    return !evidence.suffix_conflict && obstacle(&evidence) == NULL;
+}
+
 uint32_t match_doubt_ppm(int64_t score_mb)
 {
     if (score_mb >= 20000)
