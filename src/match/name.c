@@ -44,6 +44,8 @@ static void strip(struct words *words, struct bytes *ret_suffix)
 {
     while (words->count > 1 && rules_find(LIST_HONORIFICS, words->at[0]) != NULL)
         drop_first(words);
+    if (words->count > 2 && bytes_is(words->at[0], "m"))
+        drop_first(words); /* Monsieur; "M. Dupont" alone may be an initial */
     while (words->count > 1) {
         struct bytes last = words->at[words->count - 1];
         const struct rules_word *suffix = rules_find(LIST_SUFFIXES, last);

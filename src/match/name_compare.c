@@ -281,9 +281,5 @@ bool name_in_mailbox(const struct match_name *name, const struct match_email *em
     struct bytes family = {own, squeeze(name->family, own)};
     bool has_family = family.len >= 3 && memmem(letters, len, family.at, family.len) != NULL;
     bool has_given = name->given.len >= 3 && memmem(letters, len, name->given.at, name->given.len) != NULL;
-    if (has_family && has_given)
-        return true;
-    /* "jroe" and "roej": the initial and the family name, nothing more. */
-    return has_family && name->given.len > 0 && len == family.len + 1 &&
-           (letters[0] == name->given.at[0] || letters[len - 1] == name->given.at[0]);
+    return has_family && has_given;
 }

@@ -38,15 +38,20 @@ static int kinds_of(const struct evidence *evidence)
            evidence->weak_identifier;
 }
 
-/* A given name that stands for one person in a household: an initial does only where the mailbox is one person's. */
+/* A name that tells one person of a household from the others. An initial does only where a mailbox is one person's, and what is not
+ * written alike only where nobody else holds the identifier. */
 static bool is_named_alike(const struct evidence *evidence)
 {
     const struct name_match *name = &evidence->name;
     if (!evidence->names_agree || name->middle_conflict)
         return false;
+    if (name->given == GIVEN_SAME && name->family == FAMILY_SAME)
+        return evidence->household;
+    bool vague = name->given == GIVEN_INITIAL || name->given == GIVEN_SHORT;
     bool given = name->given == GIVEN_SAME || name->given == GIVEN_NICKNAME || name->given == GIVEN_TYPO ||
-                 (evidence->email && (name->given == GIVEN_INITIAL || name->given == GIVEN_SHORT));
-    return given && (name->family == FAMILY_SAME || name->family == FAMILY_TYPO || name->family == FAMILY_PART);
+                 (evidence->own_domain && vague);
+    bool family = name->family == FAMILY_SAME || name->family == FAMILY_TYPO || name->family == FAMILY_PART;
+    return evidence->alone && given && family;
 }
 
 /* Something that only a person may look past, or NULL. */
@@ -65,13 +70,14 @@ static const char *obstacle(const struct evidence *evidence)
 static const char *certain(const struct evidence *evidence)
 {
     bool identifier = evidence->email || evidence->phone;
-    if (!identifier || !evidence->alone || obstacle(evidence) != NULL)
+    if (!identifier || obstacle(evidence) != NULL)
         return NULL;
     if (is_named_alike(evidence))
         return "identifier_and_name";
-    if (evidence->email && evidence->nameless)
+    if (evidence->email && evidence->alone && evidence->nameless)
         return "same_mailbox";
-    return evidence->phone && evidence->both_nameless && !evidence->email_differs ? "same_line" : NULL;
+    bool bare = evidence->phone && evidence->alone && evidence->both_nameless;
+    return bare && !evidence->email_differs && !evidence->company_differs ? "same_line" : NULL;
 }
 
 /* What the sum lacks for an automatic answer, or NULL. */
@@ -106,7 +112,8 @@ static void decide(const struct evidence *evidence, struct match_result *result)
         result->rule = "mailbox_of_another";
     } else if (result->score_mb < rules->review_from_mb) {
         result->rule = "too_little";
-    } else if (!identifier && kinds_of(evidence) < 2) {
+    } else if (!identifier && kinds_of(evidence) < 2 &&
+               (!evidence->names_agree || result->score_mb < rules->name_alone_from_mb)) {
         result->rule = evidence->names_agree ? "name_alone" : "too_little";
     } else {
         result->zone = MATCH_REVIEW;
