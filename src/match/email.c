@@ -120,7 +120,7 @@ static struct bytes mended_domain(struct bytes domain)
     if (domain_is_free_mail(domain) || rules_find(LIST_DISPOSABLE, domain) != NULL)
         return BYTES_NONE;
     for (size_t i = 0; (row = rules_at(LIST_OFTEN_MISTYPED, i)) != NULL; i++)
-        if (similar_edits(domain, row->word) == 1 && (row->word.len > 7 || domain.len >= row->word.len))
+        if (domain.len + 1 >= row->word.len && domain.len <= row->word.len + 1 && similar_edits(domain, row->word) == 1)
             return row->word;
     return BYTES_NONE;
 }

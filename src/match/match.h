@@ -139,6 +139,8 @@ struct match_input {
     size_t id_count;
 };
 
+/* Fill an array of these element by element: with -ftrivial-auto-var-init gcc 12 clears wrong bytes of one that has a list of initial
+ * values, because it takes them for padding. */
 struct match_person {
     struct match_email emails[MATCH_EMAILS_MAX];
     struct match_phone phones[MATCH_PHONES_MAX];
@@ -229,9 +231,9 @@ struct match_result {
 void match_compare(const struct match_person *record, const struct match_person *lead, const struct match_world *world,
                    struct match_result *ret);
 
-/* The same from what was stored: unpacked and compared again. */
+/* The same from what was stored: unpacked and compared again. The lines refer to the arena and to what is packed. */
 CHECKED enum status match_explain(struct bytes packed_record, struct bytes packed_lead, const struct match_world *world,
-                                  struct match_result *ret, struct why *why);
+                                  struct arena *arena, struct match_result *ret, struct why *why);
 
 /* The sentence of a rule, and of a line ("same e-mail address", "used by 3 leads"), for people. */
 const char *match_rule_sentence(const char *rule);

@@ -91,21 +91,12 @@ static size_t family_start(const struct words *words)
     return words->count - 1;
 }
 
-static bool is_particle(struct bytes word)
-{
-    return rules_find(LIST_PARTICLES, word) != NULL;
-}
-
 /* "Given Middle de la Family", or one word, which stands as a given name. */
 static void parse_full(struct words *words, struct arena *arena, struct match_name *name)
 {
     strip(words, &name->suffix);
     if (words->count == 0)
         return;
-    if (words->count > 1 && is_particle(words->at[0]) && words->at[0].len > 1 && words->count == 2) {
-        name->family = join(words, 0, 2, arena); /* "van Dijk" alone */
-        return;
-    }
     size_t family = words->count > 1 ? family_start(words) : 1;
     name->given = join(words, 0, 1, arena);
     name->middle = join(words, 1, family, arena);

@@ -131,12 +131,14 @@ void match_compare(const struct match_person *record, const struct match_person 
 }
 
 enum status match_explain(struct bytes packed_record, struct bytes packed_lead, const struct match_world *world,
-                          struct match_result *ret, struct why *why)
+                          struct arena *arena, struct match_result *ret, struct why *why)
 {
-    struct match_person record, lead;
-    TRY(match_unpack(packed_record, &record, why));
-    TRY(match_unpack(packed_lead, &lead, why));
-    match_compare(&record, &lead, world, ret);
+    struct match_person *persons = arena_zalloc(arena, 2, sizeof *persons);
+    if (persons == NULL)
+        return why_set(why, FULL, "there is no memory left to compare two persons");
+    TRY(match_unpack(packed_record, &persons[0], why));
+    TRY(match_unpack(packed_lead, &persons[1], why));
+    match_compare(&persons[0], &persons[1], world, ret);
     return OK;
 }
 
