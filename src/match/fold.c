@@ -57,8 +57,10 @@ struct bytes fold_trim(struct bytes text)
             break;
     }
     for (;;) {
+        if (text.len == 0)
+            return text;
         const char *end = text.at + text.len;
-        if (text.len > 0 && end[-1] != '\0' && strchr(white, end[-1]) != NULL)
+        if (end[-1] != '\0' && strchr(white, end[-1]) != NULL)
             text.len--;
         else if (text.len >= 2 && memcmp(end - 2, "\xc2\xa0", 2) == 0)
             text.len -= 2;
