@@ -309,7 +309,9 @@ static bool is_better(const struct name_match *one, const struct name_match *bes
     bool best_vague = best->given == GIVEN_INITIAL || best->given == GIVEN_UNKNOWN;
     if (one_full && best_vague)
         return true;
-    return !(best_full && one_vague) && one->total_mb > best->total_mb;
+    if (best_full && one_vague)
+        return false;
+    return one->total_mb != best->total_mb ? one->total_mb > best->total_mb : one->given_mb > best->given_mb;
 }
 
 static void gather_names(const struct match_person *record, const struct match_person *lead, struct evidence *evidence)
