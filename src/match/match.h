@@ -93,7 +93,7 @@ struct match_name {
     struct bytes given, middle, family; /* folded: lower-case ASCII letters, words by one space. Absent when not known */
     struct bytes given_too, family_too; /* the other way to write ä ö ü å ø; absent when there is none */
     struct bytes suffix;                /* "jr", "sr", "2" … : tells generations apart */
-    bool ordered;                       /* which part is the family name is known, not guessed */
+    bool ordered;                       /* "Family, Given": which is which is said, not guessed */
 };
 
 /* `full`, or the parts; parts go before. A name without a letter has neither given nor family. */

@@ -111,7 +111,6 @@ static void parse_ordered(struct words *family, struct words *given, struct aren
     name->family = join(family, 0, family->count, arena);
     name->given = given->count > 0 ? join(given, 0, 1, arena) : BYTES_NONE;
     name->middle = join(given, 1, given->count, arena);
-    name->ordered = true;
 }
 
 /* What is behind the comma is a given name, not "Jr" or "PhD" alone. */
@@ -143,6 +142,7 @@ static void parse(struct bytes full, struct bytes given, struct bytes family, fo
     }
     if (words.count + more.count > 0) {
         parse_ordered(&words, &more, arena, name);
+        name->ordered = given.len == 0 && family.len == 0; /* two fields of a form are filled in wrongly often enough */
         return;
     }
     words = split(fold(full, arena));

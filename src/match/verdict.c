@@ -87,7 +87,8 @@ static const char *lack(const struct evidence *evidence)
     if (found != NULL)
         return found;
     bool identifier = evidence->email || evidence->phone;
-    bool life = evidence->born && evidence->names_agree && evidence->place; /* as good as an identifier */
+    bool full = evidence->name.given == GIVEN_SAME && evidence->name.family == FAMILY_SAME;
+    bool life = evidence->born && evidence->names_agree && (evidence->place || full); /* as good as an identifier */
     if (!identifier && !life)
         return evidence->weak_identifier ? "weak_identifier" : "no_identifier";
     return kinds_of(evidence) < 2 ? "one_kind" : NULL;
