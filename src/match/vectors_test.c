@@ -7,7 +7,7 @@ enum { COLUMNS_MAX = 16 };
 
 struct table {
     struct arena arena; /* for the cells */
-    struct bytes rest;
+    struct bytes file, rest;
 };
 
 /* One row of a CSV file: quotes are doubled inside quotes. Returns the number of cells, 0 at the end. */
@@ -54,10 +54,16 @@ static void open_table(const char *name, struct table *ret)
     if (dir == NULL)
         SKIP("SEMEL_TEST_DATA is not set");
     snprintf(path, sizeof path, "%s/vectors/%s", dir, name);
-    ret->rest = check_read_file(path);
+    ret->file = ret->rest = check_read_file(path);
     arena_init(&ret->arena, (size_t)256 << 20);
     struct bytes head[COLUMNS_MAX];
     CHECK(next_row(ret, head) > 0);
+}
+
+static void close_table(struct table *table)
+{
+    arena_release(&table->arena);
+    free((char *)table->file.at); /* ours */
 }
 
 TEST(shared_e_mail_vectors_hold)
@@ -80,7 +86,7 @@ TEST(shared_e_mail_vectors_hold)
         rows++;
     }
     CHECK(rows >= 38);
-    arena_release(&table.arena);
+    close_table(&table);
 }
 
 /* Spellings of old that libphonenumber 9 calls wrong; here they are read as the number that they mean. */
@@ -108,7 +114,7 @@ TEST(shared_phone_vectors_hold)
         rows++;
     }
     CHECK(rows >= 40);
-    arena_release(&table.arena);
+    close_table(&table);
 }
 
 /* Every example number of libphonenumber 9.0.35. The installed library is older: it does not know a few ranges. Reading is never wrong. */
@@ -133,7 +139,7 @@ TEST(shared_example_phones_are_read)
     CHECK(rows >= 1100);
     if (unknown * 100 > rows * 3)
         check_fail(__FILE__, __LINE__, "%zu of %zu example numbers are not known", unknown, rows);
-    arena_release(&table.arena);
+    close_table(&table);
 }
 
 static struct match_person person_of(const struct bytes *cells, struct arena *arena)
@@ -175,5 +181,5 @@ TEST(shared_decision_pairs_are_decided_as_wanted)
     }
     CHECK(rows >= 38);
     CHECK_INT(wrong, 0);
-    arena_release(&table.arena);
+    close_table(&table);
 }
