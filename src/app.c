@@ -277,6 +277,7 @@ static enum status open_data(struct app *app, struct why *why)
     app->api.engine = app->engine;
     app->api.open = app->options->open;
     app->api.storage = app->options->postgres_url != NULL ? "postgres" : "sqlite";
+    app->api.data_dir = app->options->data_dir;
     app->api.started_us = env_real()->boot_us(env_real());
     TRY(app->options->policy_file != NULL ? apply_file(app, why) : load_stored(app, why));
     TRY(open_secrets(app, why));
@@ -312,6 +313,7 @@ static enum status open_http(struct app *app, struct why *why)
     TRY(http_server_open(&config, &app->api.server, why));
     http_server_every(app->api.server, REFRESH_EVERY_US, api_refresh, &app->api);
     http_server_every(app->api.server, LLM_EVERY_US, llm_tick, &app->api);
+    http_server_every(app->api.server, REFRESH_EVERY_US, backtest_tick, &app->api);
     engine_stand_in(app->engine, stand_in, app->api.server);
     return OK;
 }
@@ -417,6 +419,7 @@ int app_run(const struct app_options *options)
     if (app->api.server != NULL)
         http_server_close(app->api.server); /* runs the loop until all is closed */
     gateway_free(&app->api);
+    backtest_end(&app->api);
     free_mail(app);
     tally_free(app->api.tally);
     llm_close(app->api.llm);

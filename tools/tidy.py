@@ -13,7 +13,7 @@ LAYERS = [
     ['base'], ['env'], ['store'],
     ['secret', 'guard', 'match'], ['fingerprint'], ['destination', 'mcp', 'receive'], ['policy'],
     ['audit'], ['ledger', 'access', 'lint'], ['exceptions', 'runs'], ['engine'],
-    ['act', 'direct'], ['decide', 'stage', 'threads'], ['flow'],
+    ['act', 'direct'], ['decide', 'stage', 'threads'], ['flow'], ['doctor'],
     ['http'],
     ['smtp'],
     ['api'],

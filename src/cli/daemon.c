@@ -1,7 +1,5 @@
 #include "cli/daemon.h"
 
-#include <arpa/inet.h>
-
 #include "cli/commands.h"
 #include "cli/print.h"
 
@@ -27,22 +25,6 @@ const struct cli_option daemon_options[] = {
     {"--log-format", "FORMAT", CLI_CHOICE, "How log lines look.", "logfmt", "SEMEL_LOG_FORMAT", log_formats, false},
     {0},
 };
-
-bool daemon_is_loopback(const char *listen)
-{
-    struct in_addr v4;
-    const char *colon = strrchr(listen, ':');
-    char host[64];
-    if (strncmp(listen, "unix:", 5) == 0 || strncmp(listen, "[::1]:", 6) == 0)
-        return true;
-    if (colon == NULL || (size_t)(colon - listen) >= sizeof host)
-        return false;
-    memcpy(host, listen, (size_t)(colon - listen));
-    host[colon - listen] = '\0';
-    if (strcmp(host, "localhost") == 0)
-        return true;
-    return inet_pton(AF_INET, host, &v4) == 1 && ntohl(v4.s_addr) >> 24 == 127;
-}
 
 int daemon_read_options(struct cli *cli, struct app_options *ret_options)
 {

@@ -28,6 +28,7 @@ static const struct {
     {"muted", "Its source is muted."},
     {"limited", "Its source has sent more than it may for now."},
     {"loop", "There were too many messages in this conversation in a short time."},
+    {"cannot_forward", "It is to go on, but what forwards it cannot be made."},
     {"released", "A person let it through."},
 };
 

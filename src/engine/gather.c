@@ -200,19 +200,32 @@ static enum status load_open(struct batch *batch)
     return store_run(batch->engine->store, &INTENT_OPEN, finds, n, take_open, batch, NULL, &batch->why);
 }
 
-/* PostgreSQL: before anything is looked at, so that what another node has begun in these conversations is seen. */
+bool batch_lines_up(const struct engine_command *command)
+{
+    return command->write == NULL && command->ledger.op == OP_SUBMIT && command->ledger.line.at != NULL;
+}
+
+/* PostgreSQL: before anything is looked at, so that what another node has begun in these conversations and lines is seen. All
+ * locks at once and in one order: two nodes never wait for each other. */
 static enum status take_turns(struct batch *batch)
 {
-    struct q_turn_lock *locks = arena_zalloc(batch->ledger.arena, batch->count + 1, sizeof *locks);
-    size_t n = 0;
-    if (locks == NULL)
+    struct engine *engine = batch->engine;
+    struct q_turn_lock *locks = arena_zalloc(batch->ledger.arena, 2 * batch->count + 1, sizeof *locks);
+    struct q_outbox_line_last *lines = arena_zalloc(batch->ledger.arena, batch->count + 1, sizeof *lines);
+    size_t n = 0, line_count = 0;
+    if (locks == NULL || lines == NULL)
         return why_set(&batch->why, FULL, "no memory for a batch");
     for (size_t i = 0; i < batch->count; i++) {
         const struct ledger_command *command = &batch->commands[i]->ledger;
         if (batch_goes_in_turn(batch->commands[i]))
-            locks[n++].n = ledger_turn(engine_pepper(batch->engine), command->space, command->thread);
+            locks[n++].n = ledger_turn(engine_pepper(engine), command->space, command->thread);
+        if (!batch_lines_up(batch->commands[i]))
+            continue;
+        locks[n++].n = ledger_line(engine_pepper(engine), command->place, command->line);
+        lines[line_count++] = (struct q_outbox_line_last){command->place, command->line};
     }
-    return store_queue(batch->engine->store, &TURN_LOCK, locks, n, NULL, NULL, &batch->why);
+    TRY(store_queue(engine->store, &TURN_LOCK, locks, n, NULL, NULL, &batch->why));
+    return store_queue(engine->store, &OUTBOX_LINE_LAST, lines, line_count, ledger_stay_behind, &engine->ids, &batch->why);
 }
 
 /* A plain look: on SQLite that is enough, on PostgreSQL it answers what cannot change. */

@@ -7,6 +7,7 @@
  *   refused          the destination refused it, and that is final for its key; someone should know: drop
  *   likely_duplicate an event looks like an earlier one, but not surely: release | suppress
  *   loop             the same thing comes again and again, or a conversation answers itself: release | suppress
+ *   cannot_forward   an event is to go on, but what forwards it cannot be made by the policy as it is: retry | drop
  *
  * Promises: an intent that becomes UNKNOWN has a card in the same transaction, and the card is closed in the transaction in which
  * the intent leaves that state, whoever did it: a person, a probe, a late confirm. (An intent whose rules say `on_unknown: skip`
@@ -28,6 +29,7 @@ enum exception_kind {
     EXCEPTION_REFUSED,
     EXCEPTION_LIKELY_DUPLICATE,
     EXCEPTION_LOOP,
+    EXCEPTION_CANNOT_FORWARD,
     EXCEPTION_KIND_COUNT
 };
 enum exception_state { EXCEPTION_OPEN, EXCEPTION_RESOLVED };

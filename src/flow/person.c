@@ -89,7 +89,7 @@ static const enum person_end ends[EVENT_ACT_COUNT][EVENT_VERDICT_COUNT] = {
 static enum status close_cards(struct doing *doing)
 {
     const struct person_order *order = doing->order;
-    static const enum exception_kind kinds[] = {EXCEPTION_LIKELY_DUPLICATE, EXCEPTION_LOOP};
+    static const enum exception_kind kinds[] = {EXCEPTION_LIKELY_DUPLICATE, EXCEPTION_LOOP, EXCEPTION_CANNOT_FORWARD};
     if (order->act == EVENT_ACT_REPLAY || (order->end == PERSON_CANNOT && !order->by_card))
         return OK;
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
@@ -141,19 +141,18 @@ static enum status prepare(struct doing *doing)
 
 static enum status forward(struct doing *doing)
 {
-    struct item *item = &doing->item;
+    const struct item *item = &doing->item;
     struct ledger *ledger = doing->ledger;
-    struct ledger_answer answer = {0};
     uint8_t h[1][KEY_HASH_SIZE];
+    bool created;
     if (!item->forwards)
         return OK;
     memcpy(h[0], item->submit.h, KEY_HASH_SIZE);
+    TRY(ledger_line_up(ledger, doing->store, engine_pepper(doing->order->flow->engine),
+                       &(const struct ledger_command *){&item->submit}, 1, doing->why));
     TRY(ledger->load(ledger, doing->store, (const uint8_t(*)[KEY_HASH_SIZE])h, 1, doing->why));
-    ledger_apply(ledger, ledger->find(ledger, item->submit.h), &item->submit, &answer);
-    doing->order->intent = answer.intent;
-    if (answer.verdict != VERDICT_PROCEED)
-        return OK; /* shadow mode let it through before */
-    return outbox_write(doing->store, ledger, answer.intent, &item->order, doing->why);
+    return forward_submit(doing->store, ledger, item, doing->order->act == EVENT_ACT_REPLAY, &doing->order->intent, &created,
+                          doing->why);
 }
 
 /* ---- writing ---- */

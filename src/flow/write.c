@@ -2,10 +2,25 @@
 
 #define MARK_KEPT_US (90 * WHEN_DAY) /* ids are remembered at least so long */
 
+static struct bytes explain_obstacle(struct pass *pass, const struct item *item)
+{
+    struct buf buf;
+    buf_init(&buf, 16 << 10);
+    struct json_out out = json_out_to(&buf);
+    json_open(&out, '{');
+    json_text_member(&out, "why", item->obstacle);
+    json_close(&out, '}');
+    struct bytes explanation = buf.failed ? BYTES_NONE : arena_dup(pass->arena, buf_bytes(&buf));
+    buf_release(&buf);
+    return explanation;
+}
+
 static struct bytes explain(struct pass *pass, const struct item *item)
 {
     const struct candidate *candidate = item->verdict.candidate;
     struct buf buf;
+    if (item->obstacle.at != NULL)
+        return explain_obstacle(pass, item);
     if (candidate == NULL || candidate->text == NULL || !item_speaks(item))
         return BYTES_NONE;
     struct likeness likeness = message_compare(&item->known.text, candidate->text);
@@ -32,7 +47,7 @@ void pass_note(struct pass *pass, struct item *item)
     int64_t now = pass->ledger->now.wall_us;
     bool shadow = source != NULL && source->shadow;
     row->verdict = item->verdict.verdict;
-    row->shadow = shadow && row->verdict != EVENT_ACCEPTED;
+    row->shadow = shadow && row->verdict != EVENT_ACCEPTED && item->obstacle.at == NULL;
     row->reason = bytes_of(item->verdict.reason);
     row->score = item->verdict.score;
     row->first = item->verdict.first;
@@ -65,6 +80,8 @@ static void write_decision(struct pass *pass, const struct item *item)
     json_i64(&out, row->epoch);
     json_name(&out, "shadow");
     json_bool(&out, row->shadow != 0);
+    if (item->obstacle.at != NULL)
+        json_text_member(&out, "why", item->obstacle);
     json_close(&out, '}');
     struct row_decision *decision = audit_add(pass->ledger->audit);
     struct bytes detail = buf.failed ? BYTES_NONE : arena_dup(pass->arena, buf_bytes(&buf));

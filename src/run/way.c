@@ -186,25 +186,16 @@ static enum status http_claim(struct way *way, const struct way_claim *claim, st
     return OK;
 }
 
-static void write_say(const struct way_say *say, struct buf *body)
+static struct ledger_command command_of(const struct way_say *say)
 {
-    struct json_out out = json_out_to(body);
-    json_open(&out, '{');
-    json_name(&out, "fence");
-    json_i64(&out, say->fence);
-    if (say->op == OP_CONFIRM) {
-        json_name(&out, "result");
-        json_raw(&out, say->result);
-    } else if (say->op == OP_FAIL) {
-        json_name(&out, "effect");
-        json_cstr(&out, say->effect_unknown ? "unknown" : "none");
-        json_name(&out, "error");
-        json_text(&out, say->error);
-    } else if (say->op == OP_EXTEND) {
-        json_name(&out, "lease_ms");
-        json_i64(&out, say->lease_us / WHEN_MS);
-    }
-    json_close(&out, '}');
+    return (struct ledger_command){
+        .op = say->op,
+        .fence = say->fence,
+        .result = say->result,
+        .error = say->error,
+        .effect_unknown = say->effect_unknown,
+        .lease_us = say->lease_us,
+    };
 }
 
 static enum status http_say(struct way *way, const struct way_say *say, enum ledger_verdict *ret_verdict, int *ret_code,
@@ -212,8 +203,10 @@ static enum status http_say(struct way *way, const struct way_say *say, enum led
 {
     struct buf body;
     struct client_reply reply;
+    struct ledger_command command = command_of(say);
     buf_init(&body, 2 << 20);
-    write_say(say, &body);
+    struct json_out out = json_out_to(&body);
+    ledger_write_say(&command, &out);
     struct bytes path = arena_printf(&way->cli->arena, "/v1/claims/%s/%s", say->intent, ledger_op_names[say->op]);
     enum status status = call(way, path, &body, 0, &reply, ret_code, why);
     buf_release(&body);
@@ -367,14 +360,7 @@ static enum status direct_say(struct way *way, const struct way_say *say, enum l
 {
     struct direct direct;
     struct ledger_answer answer;
-    struct ledger_command command = {
-        .op = say->op,
-        .fence = say->fence,
-        .result = say->result,
-        .error = say->error,
-        .effect_unknown = say->effect_unknown,
-        .lease_us = say->lease_us,
-    };
+    struct ledger_command command = command_of(say);
     if (!id_parse("int", bytes_of(say->intent), &command.intent))
         return why_set(why, INVALID, "%s is not the id of an intent", say->intent);
     TRY(open_direct(way, &direct, why));

@@ -148,7 +148,7 @@ def tour(admin):
         admin.say(what, ("int_0000000000001", 1))
         admin.say(what, ("int_0000000000001", -1))
         admin.post(f"/v1/claims/int_0000000000001/{what}", b"{")
-    for path in ("/", "/healthz", "/readyz", "/problems/fenced", "/problems/none", "/v1/policy", "/v1/tokens", "/v1/intents", "/v1/intents?limit=0", "/v1/intents/int_0000000000001",
+    for path in ("/", "/healthz", "/readyz", "/problems/fenced", "/problems/none", "/v1/doctor", "/v1/policy", "/v1/tokens", "/v1/intents", "/v1/intents?limit=0", "/v1/intents/int_0000000000001",
                  "/v1/decisions", "/v1/decisions?limit=0"):
         admin.get(path)
     admin.claim("w")

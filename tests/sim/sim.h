@@ -126,7 +126,6 @@ enum place_kind {
 struct sim;
 struct flight;
 struct memory;
-struct disk;
 
 struct event {
     int64_t at_us;
@@ -232,9 +231,9 @@ struct sim {
     struct engine_command *inbox; /* arrived, not yet stepped */
     bool step_planned;
     struct memory *memory;
-    struct disk *disk;
-    int store_countdown; /* operations until the process dies; 0 never */
-    bool quiet;          /* no more faults */
+    int checkpoint_pages; /* of the simulated disk */
+    int store_countdown;  /* operations until the process dies; 0 never */
+    bool quiet;           /* no more faults */
 
     struct key keys[KEYS_MAX];
     int key_count;
@@ -280,10 +279,8 @@ struct memory *memory_new(struct sim *sim);
 enum status memory_open(struct memory *memory, struct store **ret_store, struct why *why);
 
 /* ---- disk.c ---- */
-struct disk *disk_new(struct sim *sim);
-void disk_free(struct disk *disk);
-enum status disk_open(struct disk *disk, struct store **ret_store, struct why *why);
-void disk_power_loss(struct disk *disk, bool machine); /* the process, or the whole machine, is gone */
+void sim_disk_start(struct sim *sim);
+void sim_disk_lose_power(void);
 
 /* ---- holders.c ---- */
 void holder_start(struct sim *sim, void *holder);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/mutant.h"
+#include "disk.h"
 #include "sim.h"
 
 #define RESTART_MAX_US (300 * WHEN_MS)
@@ -149,7 +150,7 @@ static enum status open_store(void *user, int lane, struct store **ret_store, in
     struct sim *sim = user;
     (void)lane;
     *ret_lane = 0;
-    return sim->tier == TIER_MEMORY ? memory_open(sim->memory, ret_store, why) : disk_open(sim->disk, ret_store, why);
+    return sim->tier == TIER_MEMORY ? memory_open(sim->memory, ret_store, why) : disk_open(sim->checkpoint_pages, ret_store, why);
 }
 
 /* What the dead process had in its memory is gone; nobody gets an answer any more. */
@@ -165,8 +166,8 @@ void sim_crash(struct sim *sim, const char *how)
     sim->engine = NULL;
     effects_crash(sim);
     bool machine = sim_chance(sim, sim->mix.machine_reboots);
-    if (sim->disk != NULL)
-        disk_power_loss(sim->disk, machine);
+    if (machine && sim->tier == TIER_SQLITE)
+        sim_disk_lose_power();
     if (machine)
         sim->boot_origin_us = sim->now_us;
     int64_t down = sim_below(sim, RESTART_MAX_US);
@@ -197,8 +198,6 @@ static void restart(struct sim *sim, void *none)
         else if (status != FULL && !sim->fsync_failed) /* refusing with the reason is right when the disk itself says no */
             sim_violated(sim, "INV-9", "the daemon does not start: %s", why.text);
         sim->dead = true;
-        if (sim->disk != NULL)
-            disk_power_loss(sim->disk, false);
         sim_at(sim, sim_below(sim, RESTART_MAX_US), restart, NULL);
         return;
     }
@@ -418,7 +417,7 @@ static void open_world(struct sim *sim, uint64_t seed, enum tier tier, bool trac
     if (tier == TIER_MEMORY)
         sim->memory = memory_new(sim);
     else
-        sim->disk = disk_new(sim);
+        sim_disk_start(sim);
 }
 
 static void close_world(struct sim *sim)
@@ -426,8 +425,8 @@ static void close_world(struct sim *sim)
     sim->dead = true; /* whatever is still answered reaches nobody */
     engine_close(sim->engine);
     effects_crash(sim);
-    if (sim->disk != NULL)
-        disk_free(sim->disk);
+    if (sim->tier == TIER_SQLITE)
+        disk_empty();
     arena_release(&sim->arena);
 }
 

@@ -1,12 +1,8 @@
-/*
- * disk: SQLite's file layer in memory, with every failure on request. A file has what the process sees (the page cache), what is on the disk, and between
- * the two the writes that are not yet synced. A file that was deleted may be there again after a power loss, until its directory is synced: SQLite's
- * unix layer does that at the first sync of a log or journal that it may have made, so this one does too. The same goes for the name of a new file.
- */
+#include "disk.h"
+
 #include <sqlite3.h>
 #include <stdio.h>
-
-#include "crash.h"
+#include <string.h>
 
 #define FILES_MAX 6
 #define SECTOR 512
@@ -38,17 +34,9 @@ struct handle {
     bool with_name; /* the next sync is one of its directory too */
 };
 
-struct disk disk;
+static const struct disk_world *world;
 static struct file files[FILES_MAX];
 static struct image template;
-
-static uint64_t draw(uint64_t limit)
-{
-    uint64_t z = (disk.random += 0x9E3779B97F4A7C15u);
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
-    return (z ^ (z >> 31)) % limit;
-}
 
 /* ---- images ---- */
 
@@ -58,7 +46,7 @@ static void image_resize(struct image *image, size_t len)
         size_t cap = image->cap < 1 << 16 ? 1 << 16 : image->cap;
         while (cap < len)
             cap *= 2;
-        image->at = steady_realloc(image->at, cap);
+        image->at = world->resize(image->at, cap);
         image->cap = cap;
     }
     if (len > image->len)
@@ -86,7 +74,7 @@ static void forget_pending(struct file *file)
 {
     while (file->first != NULL) {
         struct pending *next = file->first->next;
-        steady_free(file->first);
+        world->release(file->first);
         file->first = next;
     }
     file->last = &file->first;
@@ -94,7 +82,7 @@ static void forget_pending(struct file *file)
 
 static void add_pending(struct file *file, int64_t at, const char *data, size_t len, bool truncate)
 {
-    struct pending *pending = steady_realloc(NULL, sizeof *pending + len);
+    struct pending *pending = world->resize(NULL, sizeof *pending + len);
     *pending = (struct pending){.at = at, .len = len, .truncate = truncate};
     if (len > 0)
         memcpy(pending->data, data, len);
@@ -108,7 +96,7 @@ static void forget_until(struct file *file, const struct pending *last)
         struct pending *gone = file->first;
         file->first = gone->next;
         done = gone == last;
-        steady_free(gone);
+        world->release(gone);
     }
     if (file->first == NULL)
         file->last = &file->first;
@@ -142,63 +130,44 @@ static void apply_torn(struct file *file, const struct pending *pending)
 {
     for (size_t at = 0; at < pending->len; at += SECTOR) {
         size_t len = pending->len - at < SECTOR ? pending->len - at : SECTOR;
-        if (draw(2) != 0)
+        if (world->draw(2) != 0)
             image_write(&file->platter, pending->at + (int64_t)at, pending->data + at, len);
     }
 }
 
-static void settle(struct file *file, const struct pending *pending, enum disk_loss loss)
+static void settle(struct file *file, const struct pending *pending, enum disk_loss loss, struct disk_lost *lost)
 {
-    uint64_t fate = loss == LOSE_NOTHING ? 1 : loss == LOSE_UNSYNCED ? 0 : loss == LOSE_SOME ? draw(2) : draw(3);
+    uint64_t fate = loss == LOSE_NOTHING ? 1 : loss == LOSE_UNSYNCED ? 0 : world->draw(loss == LOSE_SOME ? 2 : 3);
+    bool torn = fate == 2 && !pending->truncate;
     if (fate == 1)
         apply(file, pending);
-    else if (fate == 2 && !pending->truncate)
+    else if (torn)
         apply_torn(file, pending);
+    lost->writes += fate != 1 && !torn;
+    lost->torn += torn;
 }
 
-void disk_crash(enum disk_loss loss)
+static void lose(struct file *file, enum disk_loss loss, struct disk_lost *lost)
 {
-    for (int i = 0; i < FILES_MAX && loss != LOSE_PROCESS; i++) {
-        struct file *file = &files[i];
-        if (file->name[0] == '\0')
-            continue;
-        for (struct pending *pending = file->first; pending != NULL; pending = pending->next)
-            settle(file, pending, loss);
-        forget_pending(file);
-        if (!file->named && (loss == LOSE_UNSYNCED || (loss != LOSE_NOTHING && draw(2) != 0)))
-            file->platter.len = 0;
-        file->named = file->platter.len > 0;
-        image_copy(&file->cache, &file->platter);
-    }
-    disk.dead = false;
+    static const enum disk_loss any[] = {LOSE_NOTHING, LOSE_UNSYNCED, LOSE_SECTORS};
+    if (loss == LOSE_ANYHOW)
+        loss = any[world->draw(3)];
+    for (struct pending *pending = file->first; pending != NULL; pending = pending->next)
+        settle(file, pending, loss, lost);
+    forget_pending(file);
+    if (!file->named && (loss == LOSE_UNSYNCED || (loss != LOSE_NOTHING && world->draw(2) != 0)))
+        file->platter.len = 0;
+    file->named = file->platter.len > 0;
+    image_copy(&file->cache, &file->platter);
 }
 
-/* ---- when something goes wrong ---- */
-
-static bool dies(void)
+struct disk_lost disk_crash(enum disk_loss loss)
 {
-    if (disk.dead)
-        return true;
-    if (disk.calm || ++disk.changes != disk.die_at)
-        return false;
-    disk.dead = true;
-    return true;
-}
-
-static bool fails(enum disk_fault fault)
-{
-    if (disk.calm || disk.fault != fault)
-        return false;
-    disk.fault_seen++;
-    bool hit = disk.fault_seen == disk.fault_at || (disk.fault_stays && disk.fault_fired);
-    disk.fault_fired = disk.fault_fired || hit;
-    return hit;
-}
-
-void disk_heal(void)
-{
-    if (disk.fault_fired)
-        disk.fault_stays = false;
+    struct disk_lost lost = {0};
+    for (int i = 0; i < FILES_MAX && loss != LOSE_PROCESS; i++)
+        if (files[i].name[0] != '\0')
+            lose(&files[i], loss, &lost);
+    return lost;
 }
 
 /* ---- files ---- */
@@ -214,82 +183,74 @@ static int file_close(sqlite3_file *base)
     return SQLITE_OK;
 }
 
-static int file_read(sqlite3_file *base, void *ret, int len, sqlite3_int64 at)
+static int meets(struct file *file, enum disk_point point)
 {
-    if (disk.dead || fails(DISK_READS_FAIL))
-        return SQLITE_IOERR_READ;
-    const struct image *image = &file_of(base)->cache;
-    size_t there = (size_t)at < image->len ? image->len - (size_t)at : 0, got = there < (size_t)len ? there : (size_t)len;
-    /* SQLite takes a short read of the main file for its end; the system's layer never reports one elsewhere, so it would prove nothing. */
-    if (strcmp(file_of(base)->name, PATH) != 0 && fails(DISK_READS_SHORT))
-        got /= 2;
-    if (got > 0)
-        memcpy(ret, image->at + at, got);
-    if (got == (size_t)len)
-        return SQLITE_OK;
-    memset((char *)ret + got, 0, (size_t)len - got);
-    return SQLITE_IOERR_SHORT_READ;
+    return world->meets(&(struct disk_step){.point = point, .file = file->name});
 }
 
-static void write_some(struct file *file, const void *data, size_t len, int64_t at)
+static int file_read(sqlite3_file *base, void *ret, int len, sqlite3_int64 at)
 {
-    if (len == 0)
-        return;
-    image_write(&file->cache, at, data, len);
-    add_pending(file, at, data, len, false);
+    const struct image *image = &file_of(base)->cache;
+    size_t there = (size_t)at < image->len ? image->len - (size_t)at : 0;
+    struct disk_step step = {DISK_READS, .file = file_of(base)->name, .amount = there < (size_t)len ? there : (size_t)len};
+    int code = world->meets(&step);
+    if (code != SQLITE_OK)
+        return code;
+    if (step.amount > 0)
+        memcpy(ret, image->at + at, step.amount);
+    if (step.amount == (size_t)len)
+        return SQLITE_OK;
+    memset((char *)ret + step.amount, 0, (size_t)len - step.amount);
+    return SQLITE_IOERR_SHORT_READ;
 }
 
 static int file_write(sqlite3_file *base, const void *data, int len, sqlite3_int64 at)
 {
     struct file *file = file_of(base);
-    bool was_dead = disk.dead;
-    if (dies()) {
-        if (!was_dead && disk.die_halfway)
-            write_some(file, data, (size_t)draw((uint64_t)len + 1), at);
-        return SQLITE_IOERR_WRITE;
+    bool grows = (size_t)at + (size_t)len > file->cache.len;
+    struct disk_step step = {DISK_WRITES, .file = file->name, .amount = (size_t)len, .grows = grows};
+    int code = world->meets(&step);
+    if (step.amount > 0) {
+        image_write(&file->cache, at, data, step.amount);
+        add_pending(file, at, data, step.amount, false);
     }
-    if (fails(DISK_WRITES_FULL)) {
-        write_some(file, data, (size_t)draw((uint64_t)len), at);
-        return SQLITE_FULL;
-    }
-    if (fails(DISK_CHANGES_FAIL)) {
-        write_some(file, data, (size_t)draw((uint64_t)len), at);
-        return SQLITE_IOERR_WRITE;
-    }
-    write_some(file, data, (size_t)len, at);
-    return SQLITE_OK;
+    return code;
 }
 
 static int file_truncate(sqlite3_file *base, sqlite3_int64 size)
 {
-    if (dies() || fails(DISK_CHANGES_FAIL))
-        return SQLITE_IOERR_TRUNCATE;
+    int code = meets(file_of(base), DISK_TRUNCATES);
+    if (code != SQLITE_OK)
+        return code;
     image_resize(&file_of(base)->cache, (size_t)size);
     add_pending(file_of(base), size, NULL, 0, true);
     return SQLITE_OK;
 }
 
-/* Before it, nothing is durable; after it, everything is, but perhaps nobody gets to know. */
+static int sync_contents(struct file *file)
+{
+    struct disk_step step = {DISK_SYNCS, .file = file->name, .unsynced = file->first != NULL};
+    int code = world->meets(&step);
+    for (struct pending *pending = file->first; pending != NULL && code == SQLITE_OK; pending = pending->next)
+        apply(file, pending);
+    if (code == SQLITE_OK || step.drops)
+        forget_pending(file);
+    return code;
+}
+
 static int file_sync(sqlite3_file *base, int flags)
 {
     (void)flags;
-    struct file *file = file_of(base);
-    if (dies())
-        return SQLITE_IOERR_FSYNC;
-    if (file->first != NULL && fails(DISK_SYNCS_FAIL)) {
-        forget_pending(file); /* dropped, and yet the page cache takes it for written */
-        return SQLITE_IOERR_FSYNC;
-    }
-    for (struct pending *pending = file->first; pending != NULL; pending = pending->next)
-        apply(file, pending);
-    forget_pending(file);
     struct handle *handle = (struct handle *)base;
-    if (handle->with_name && dies())
-        return SQLITE_IOERR_FSYNC;
+    int code = sync_contents(handle->file);
+    if (code == SQLITE_OK && handle->with_name)
+        code = meets(handle->file, DISK_SYNCS_NAME);
+    if (code != SQLITE_OK)
+        return code;
     if (handle->with_name)
         sync_directory();
     handle->with_name = false;
-    return dies() ? SQLITE_IOERR_FSYNC : SQLITE_OK;
+    return meets(handle->file, DISK_SYNCED);
 }
 
 static int file_size(sqlite3_file *base, sqlite3_int64 *ret_size)
@@ -366,9 +327,10 @@ static int vfs_open(sqlite3_vfs *self, const char *name, sqlite3_file *base, int
     (void)self;
     struct handle *handle = (struct handle *)base;
     handle->base.pMethods = NULL;
-    if (disk.dead)
-        return SQLITE_CANTOPEN;
     handle->file = find_file(name != NULL ? name : "/temporary");
+    int code = meets(handle->file, DISK_OPENS);
+    if (code != SQLITE_OK)
+        return code;
     handle->with_name = (flags & SQLITE_OPEN_CREATE) != 0 && (flags & (SQLITE_OPEN_WAL | SQLITE_OPEN_MAIN_JOURNAL)) != 0;
     handle->base.pMethods = &methods;
     if (ret_flags != NULL)
@@ -381,8 +343,9 @@ static int vfs_delete(sqlite3_vfs *self, const char *name, int sync)
 {
     (void)self;
     struct file *file = find_file(name);
-    if (dies() || fails(DISK_CHANGES_FAIL))
-        return SQLITE_IOERR_DELETE;
+    int code = meets(file, DISK_DELETES);
+    if (code != SQLITE_OK)
+        return code;
     image_resize(&file->cache, 0);
     add_pending(file, 0, NULL, 0, true);
     for (struct pending *pending = file->first; pending != NULL; pending = pending->next)
@@ -410,7 +373,7 @@ static int vfs_random(sqlite3_vfs *self, int size, char *ret)
 {
     (void)self;
     for (int i = 0; i < size; i++)
-        ret[i] = (char)draw(256);
+        ret[i] = (char)world->draw(256);
     return size;
 }
 
@@ -437,7 +400,7 @@ static sqlite3_vfs vfs = {
     .iVersion = 1,
     .szOsFile = sizeof(struct handle),
     .mxPathname = 64,
-    .zName = "crash",
+    .zName = "memory",
     .xOpen = vfs_open,
     .xDelete = vfs_delete,
     .xAccess = vfs_access,
@@ -450,9 +413,11 @@ static sqlite3_vfs vfs = {
 
 /* ---- life ---- */
 
-void disk_setup(void)
+void disk_setup(const struct disk_world *new_world)
 {
-    sqlite3_vfs_register(&vfs, 0);
+    world = new_world;
+    if (sqlite3_vfs_find(vfs.zName) == NULL)
+        sqlite3_vfs_register(&vfs, 0);
 }
 
 void disk_empty(void)
@@ -479,6 +444,11 @@ void disk_load_template(void)
 
 enum status disk_open(int checkpoint_pages, struct store **ret_store, struct why *why)
 {
-    struct store_sqlite_file file = {.path = PATH, .vfs = "crash", .exclusive = true, .checkpoint_pages = checkpoint_pages};
+    struct store_sqlite_file file = {.path = PATH, .vfs = vfs.zName, .exclusive = true, .checkpoint_pages = checkpoint_pages};
     return store_open_sqlite_file(&file, STORE_WRITE, ret_store, why);
+}
+
+bool disk_is_main(const char *file)
+{
+    return strcmp(file, PATH) == 0;
 }
