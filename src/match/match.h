@@ -139,8 +139,6 @@ struct match_input {
     size_t id_count;
 };
 
-/* Fill an array of these element by element: with -ftrivial-auto-var-init gcc 12 clears wrong bytes of one that has a list of initial
- * values, because it takes them for padding. */
 struct match_person {
     struct match_email emails[MATCH_EMAILS_MAX];
     struct match_phone phones[MATCH_PHONES_MAX];
