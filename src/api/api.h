@@ -233,8 +233,9 @@ void llm_forward(struct call *call);
 void runs_list(struct call *call);
 void runs_show(struct call *call);
 void intents_list(struct call *call);
-void mcp_gateway(struct call *call);                                  /* agent/gateway.c */
-void gateway_metrics(const struct gateway *gateway, struct buf *out); /* agent/gateway.c; nothing for NULL */
+void mcp_gateway(struct call *call);                                     /* agent/gateway.c */
+void gateway_metrics(const struct gateway *gateway, struct buf *out);    /* agent/gateway.c; nothing for NULL */
+void gateway_set_policy(struct gateway *gateway, struct policy *policy); /* agent/gateway.c; nothing for NULL */
 void intents_show(struct call *call);
 void decisions_list(struct call *call);
 void policy_show(struct call *call);
@@ -254,6 +255,8 @@ void sources_limit(struct call *call);
 void tokens_list(struct call *call);
 void tokens_create(struct call *call);
 void tokens_revoke(struct call *call);
+void tool_calls_count(struct call *call);
+void tool_calls_answered(struct call *call);
 void health_live(struct call *call);
 void health_ready(struct call *call);
 void metrics_show(struct call *call);

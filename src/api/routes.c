@@ -64,6 +64,8 @@ const struct route api_routes[] = {
     {HTTP_GET, "/v1/tokens", SCOPE_ADMIN, tokens_list},
     {HTTP_POST, "/v1/tokens", SCOPE_ADMIN, tokens_create},
     {HTTP_DELETE, "/v1/tokens/{token}", SCOPE_ADMIN, tokens_revoke},
+    {HTTP_POST, "/v1/tool-calls", SCOPE_CLAIM, tool_calls_count},
+    {HTTP_POST, "/v1/tool-calls/answered", SCOPE_CLAIM | ROUTE_FINISHES, tool_calls_answered},
     {HTTP_GET, "/v1/workflows", SCOPE_READ, workflows_list},
     {HTTP_GET, "/v1/workflows/{workflow}/lint", SCOPE_READ, workflows_lint},
 };

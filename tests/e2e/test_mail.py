@@ -18,7 +18,7 @@ from semel_process import binary, until
 
 POLICY = """version: 1
 destinations:
-  agent: {{provider: http, url: "{url}", allow_private: true, capability: idempotent, key_header: Idempotency-Key, window: 24h, timeout: 1s, backoff: 50ms}}
+  agent: {{provider: http, url: "{url}", allow_private: true, capability: idempotent, key_header: Idempotency-Key, window: 24h, timeout: 10s, backoff: 50ms}}
 sources:
   mail: {{preset: mail, verify: none, forward: agent, as: event, addresses: [leads@shop.example, "*@in.shop.example"]}}
   support: {{preset: mail, verify: none, forward: agent, as: original}}
@@ -56,13 +56,13 @@ class Post:
         self.port = int(re.findall(r"SMTP on 127\.0\.0\.1:(\d+)", self.daemon.said())[-1])
 
     def smtp(self):
-        return smtplib.SMTP("127.0.0.1", self.port, local_hostname="client.example", timeout=30)
+        return smtplib.SMTP("127.0.0.1", self.port, local_hostname="client.example", timeout=120)
 
     def lmtp(self):
         return smtplib.LMTP(self.socket, local_hostname="client.example")
 
     def cli(self, *words, **options):
-        return subprocess.run([binary(), "receive", "mail", "--url", self.url, *words], capture_output=True, timeout=60, **options)
+        return subprocess.run([binary(), "receive", "mail", "--url", self.url, *words], capture_output=True, timeout=120, **options)
 
     def bodies(self, count):
         until(lambda: len(self.agent.requests) >= count, f"{count} calls to the agent")
@@ -156,7 +156,7 @@ def test_what_is_no_mail_is_refused_for_good(post):
 def test_smuggled_mails_are_not_seen(post):
     """What one server takes for the text of a mail must not be another mail to this one (CVE-2023-51764 and its like)."""
     for ending in (b"\n.\n", b"\n.\r\n", b"\r\n.\n", b"\r.\r", b"\r\n.\r", b"\r.\r\n"):
-        with socket.create_connection(("127.0.0.1", post.port), timeout=30) as sock:
+        with socket.create_connection(("127.0.0.1", post.port), timeout=120) as sock:
             sock.sendall(b"EHLO c\r\nMAIL FROM:<a@b.example>\r\nRCPT TO:<leads@shop.example>\r\nDATA\r\n")
             said = b""
             while b"354 " not in said:
@@ -269,13 +269,13 @@ def test_the_sources_own_secret_opens_the_door(house, monkeypatch):
     words = [binary(), "receive", "mail", "--source", "leads", "--url", f"http://127.0.0.1:{daemon.port}"]
     for token, code in (("a-secret-of-the-source", 0), ("another", 75)):
         monkeypatch.setenv("SEMEL_TOKEN", token)
-        done = subprocess.run(words, input=mail(1).as_bytes(), capture_output=True, timeout=60)
+        done = subprocess.run(words, input=mail(1).as_bytes(), capture_output=True, timeout=120)
         assert done.returncode == code, done.stderr
 
 
 def test_up_takes_mail_on_loopback_only():
     for option in ("--smtp", "--lmtp"):
-        done = subprocess.run([binary(), "up", option, "0.0.0.0:0"], capture_output=True, timeout=30)
+        done = subprocess.run([binary(), "up", option, "0.0.0.0:0"], capture_output=True, timeout=120)
         assert done.returncode == 64
 
 

@@ -126,6 +126,9 @@ def tour(admin):
     """Walks through the operations so that most of their answers have been seen."""
     for path in ("", "?since=x", "/followup/lint", "/followup/lint?since=x"):
         admin.get(f"/v1/workflows{path}")
+    for body in ({"server": "s", "run": "r", "content": "0" * 64, "calls_max": 1}, {"server": "s", "run": "r", "content": "x" * 64}, {"server": "s"}):
+        admin.post("/v1/tool-calls", body)
+        admin.post("/v1/tool-calls/answered", {**body, "number": 1} if "calls_max" not in body else {"server": "s", "run": "r", "content": "0" * 64, "number": 1})
     held = admin.claim("w", "tour", input={"a": 1})
     admin.claim("w", "tour", input={"a": 1})
     admin.claim("w", "tour", input={"a": 2})

@@ -1,4 +1,4 @@
-#include "agent/lines.h"
+#include "bridge/lines.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -27,6 +27,14 @@ static enum status read_more(struct lines *lines, int wake_fd)
             return OK;
     if (wake_fd >= 0 && fds[1].revents != 0)
         return RETRY;
+    return lines_fill(lines);
+}
+
+enum status lines_fill(struct lines *lines)
+{
+    buf_drop(&lines->buf, lines->start);
+    lines->seen -= lines->start;
+    lines->start = 0;
     if (!buf_reserve(&lines->buf, READ_SIZE))
         return FULL;
     ssize_t got = read(lines->fd, lines->buf.at + lines->buf.len, READ_SIZE);
@@ -37,7 +45,7 @@ static enum status read_more(struct lines *lines, int wake_fd)
     return OK;
 }
 
-static bool take_line(struct lines *lines, struct bytes *ret_line)
+bool lines_take(struct lines *lines, struct bytes *ret_line)
 {
     const char *from = lines->buf.at + lines->seen;
     const char *newline = lines->seen < lines->buf.len ? memchr(from, '\n', lines->buf.len - lines->seen) : NULL;
@@ -53,16 +61,13 @@ static bool take_line(struct lines *lines, struct bytes *ret_line)
 enum status lines_next(struct lines *lines, int wake_fd, struct bytes *ret_line)
 {
     for (;;) {
-        if (take_line(lines, ret_line))
+        if (lines_take(lines, ret_line))
             return OK;
         if (lines->ended) {
             *ret_line = (struct bytes){lines->buf.at + lines->start, lines->buf.len - lines->start};
             lines->start = lines->seen = lines->buf.len;
             return ret_line->len > 0 ? OK : NOTHING;
         }
-        buf_drop(&lines->buf, lines->start);
-        lines->start = 0;
-        lines->seen = lines->buf.len;
         TRY(read_more(lines, wake_fd));
     }
 }
