@@ -6,7 +6,7 @@
 #include "flow/flow_own.h"
 
 #define BOOK_SLOTS (1u << 19)
-#define BOOK_LEFT_MIN ((size_t)16 << 20) /* more than one step can note */
+#define BOOK_LEFT_MIN ((size_t)16 << 20)  /* more than one step can note */
 #define CLOCKS_APART_US (5 * WHEN_SECOND) /* ids are made by the clock of another node, or of the database */
 #define PASS_SIZE_MAX ((size_t)256 << 20)
 
