@@ -18,6 +18,7 @@
 #include "threads/answer.h"
 
 #define API_PARAMS_MAX 2
+#define API_MAILS 3
 #define API_LIST_MAX 200
 #define API_LIST_DEFAULT 50
 
@@ -36,7 +37,7 @@ struct api {
     struct act *act;
     struct flow *flow;
     struct http_server *server;
-    struct smtp_server *mail[2]; /* LMTP, SMTP; NULL where mail is not taken */
+    struct smtp_server *mail[API_MAILS]; /* LMTP, SMTP, SMTPS; NULL where mail is not taken */
     struct policy *policy;
     int64_t policy_version;
     struct access *access;

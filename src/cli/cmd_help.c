@@ -115,7 +115,7 @@ static void write_summaries(FILE *out, struct bytes group)
 static const struct chapter {
     const char *title, *groups[12];
 } chapters[] = {
-    {"Begin", {"up", "serve", "status", "help", "version", "completion"}},
+    {"Begin", {"up", "serve", "status", "doctor", "help", "version", "completion"}},
     {"Do a thing once", {"run", "claim", "sent", "confirm", "fail", "extend", "release"}},
     {"Let semel deliver it", {"effects"}},
     {"What comes in", {"inbox", "sources", "threads", "receive", "trigger"}},

@@ -15,9 +15,12 @@ int up_run(struct cli *cli)
             "up asks for no token, so it only listens on a loopback address such as 127.0.0.1:7363, not on %s. Use: semel serve",
             options.listen);
     if ((options.lmtp != NULL && !listen_is_loopback(options.lmtp)) ||
-        (options.smtp != NULL && !listen_is_loopback(options.smtp)))
+        (options.smtp != NULL && !listen_is_loopback(options.smtp)) ||
+        (options.smtps != NULL && !listen_is_loopback(options.smtps)))
         return cli_fail(CLI_USAGE,
                         "up takes mail on a loopback address only, such as 127.0.0.1:2525 or unix:/PATH. Use: semel serve");
+    if (options.smtp_login)
+        return cli_fail(CLI_USAGE, "up has no tokens to log in with. Use: semel serve");
     options.open = true;
     return app_run(&options);
 }

@@ -168,7 +168,7 @@ static struct desk *look_at_policy(const char *text)
     struct desk *desk = desk_open();
     struct secrets_config config = {.env = env_real()};
     struct secrets *secrets;
-    struct why why;
+    struct why why = {""};
     hash_setup();
     seal_setup();
     struct policy *policy = policy_of(text);
@@ -228,7 +228,7 @@ TEST(each_setting_that_is_unwise_is_found)
 
 static void run_query(struct house *house, const struct query *query, const void *params)
 {
-    struct why why;
+    struct why why = {""};
     if (store_run(engine_store(house->engine), query, params, 1, NULL, NULL, NULL, &why) != OK)
         check_fail(__FILE__, __LINE__, "%s", why.text);
 }
@@ -236,7 +236,7 @@ static void run_query(struct house *house, const struct query *query, const void
 static struct desk *look_at_data(struct house *house, const char *rules)
 {
     struct desk *desk = desk_open();
-    struct why why;
+    struct why why = {""};
     struct doctor_facts facts = well;
     struct policy *policy = policy_of(rules);
     facts.postgres = engine_is_postgres(house->engine);
@@ -269,7 +269,7 @@ static enum status take_id(void *ctx, const void *row, struct why *why)
 static int64_t card_of(struct house *house, int64_t intent)
 {
     struct q_exception_open_of open = {intent, 0, EXCEPTION_UNKNOWN_OUTCOME};
-    struct why why;
+    struct why why = {""};
     int64_t id = 0;
     CHECK_INT(store_run(engine_store(house->engine), &EXCEPTION_OPEN_OF, &open, 1, take_id, &id, NULL, &why), OK);
     return id;

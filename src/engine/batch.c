@@ -512,8 +512,8 @@ static enum status decide(struct batch *batch, struct engine_command **woken)
 
 void batch_run_list(struct engine *engine, struct engine_command *list)
 {
-    struct engine_command *commands[ENGINE_BATCH_MAX];
     while (list != NULL) {
+        struct engine_command *commands[ENGINE_BATCH_MAX];
         size_t count = 0;
         for (; list != NULL && count < ENGINE_BATCH_MAX; list = list->next)
             commands[count++] = list;

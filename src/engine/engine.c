@@ -279,7 +279,8 @@ static void tidy(struct engine *engine, bool quiet)
 int64_t engine_step(struct engine *engine, struct engine_command *commands)
 {
     run_commands(engine, commands);
-    run_heard(engine);
+    if (engine->hear != NULL)
+        run_heard(engine);
     int64_t boot = engine->env->boot_us(engine->env);
     probe_intake(engine, boot);
     if (atomic_load(&engine->intake) == INTAKE_OPEN) {

@@ -185,6 +185,29 @@ static enum status take_open(void *ctx, const void *row, struct why *why)
     return OK;
 }
 
+static enum status take_queued(void *ctx, const void *row, struct why *why)
+{
+    struct batch *batch = ctx;
+    (void)why;
+    (*batch_find_id(batch, ((const struct r_intent_queued *)row)->id))->queued = true;
+    return OK;
+}
+
+/* A held one may become pending in this very batch. */
+static enum status load_queued(struct batch *batch)
+{
+    struct q_intent_queued *finds = arena_zalloc(batch->ledger.arena, batch->ledger.intent_count + 1, sizeof *finds);
+    size_t n = 0;
+    if (finds == NULL)
+        return why_set(&batch->why, FULL, "no memory for a batch");
+    for (size_t i = 0; i < batch->ledger.intent_count; i++) {
+        const struct intent *intent = batch->ledger.intents[i];
+        if (ledger_is_open(intent) && intent->row.state != STATE_PENDING && intent->row.action.at != NULL)
+            finds[n++].id = intent->row.id;
+    }
+    return store_run(batch->engine->store, &INTENT_QUEUED, finds, n, take_queued, batch, NULL, &batch->why);
+}
+
 /* The others that those of the batch have to wait for. They are only looked at: what a batch changes was named by its commands. */
 static enum status load_open(struct batch *batch)
 {
@@ -197,7 +220,8 @@ static enum status load_open(struct batch *batch)
         if (batch_goes_in_turn(batch->commands[i]))
             finds[n++] = (struct q_intent_open){command->space, command->workflow, command->thread, command->action};
     }
-    return store_run(batch->engine->store, &INTENT_OPEN, finds, n, take_open, batch, NULL, &batch->why);
+    TRY(store_run(batch->engine->store, &INTENT_OPEN, finds, n, take_open, batch, NULL, &batch->why));
+    return n > 0 ? load_queued(batch) : OK;
 }
 
 bool batch_lines_up(const struct engine_command *command)

@@ -109,13 +109,11 @@ static bool take_wanted(struct hear *hear, int64_t intent, int64_t boot_us)
     return wanted || boot_us < hear->wanted_all_us;
 }
 
-struct bytes hear_moved(struct hear *hear, struct intent *const *intents, size_t count, struct arena *arena)
+static struct bytes write_moved(struct hear *hear, struct intent *const *intents, size_t count, struct arena *arena,
+                                int64_t boot_us)
 {
     int64_t names[NAMES_MAX];
     size_t found = 0;
-    int64_t boot_us = hear != NULL ? hear->env->boot_us(hear->env) : 0;
-    if (hear == NULL || atomic_load(&hear->wanted_until_us) <= boot_us)
-        return BYTES_NONE;
     pthread_mutex_lock(&hear->lock);
     for (size_t i = 0; i < count && found <= NAMES_MAX; i++) {
         const struct row_intent *row = &intents[i]->row;
@@ -131,6 +129,14 @@ struct bytes hear_moved(struct hear *hear, struct intent *const *intents, size_t
     if (found == 0)
         return BYTES_NONE;
     return arena_dup(arena, found <= NAMES_MAX ? write_names('M', names, found, text) : BYTES("M*"));
+}
+
+struct bytes hear_moved(struct hear *hear, struct intent *const *intents, size_t count, struct arena *arena)
+{
+    int64_t boot_us = hear != NULL ? hear->env->boot_us(hear->env) : 0;
+    if (hear == NULL || atomic_load(&hear->wanted_until_us) <= boot_us)
+        return BYTES_NONE; /* the usual case costs nothing */
+    return write_moved(hear, intents, count, arena, boot_us);
 }
 
 /* ---- what is waited for here ---- */

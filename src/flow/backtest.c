@@ -139,8 +139,12 @@ static const struct recall recall_book = {recall_marks, recall_threads, recall_q
 
 /* ---- noting ---- */
 
+/* As the table does: a mark of an event is noted once, however many copies lead to it. */
 static void note_mark(struct backtest *backtest, const uint8_t *h, int64_t event, int64_t at_us)
 {
+    for (const struct noted_mark *old = backtest->marks[slot_of(h)]; old != NULL; old = old->next)
+        if (old->event == event && memcmp(old->h, h, KEY_HASH_SIZE) == 0)
+            return;
     struct noted_mark *noted = arena_zalloc(&backtest->book, 1, sizeof *noted);
     if (noted == NULL)
         return; /* the book has failed, and with it the step */

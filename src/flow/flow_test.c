@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "flow/fixture_test.h"
+#include "flow/person.h"
 #include "threads/answer.h"
 
 /* ---- the promises ---- */
@@ -197,6 +198,48 @@ TEST_BOTH(an_answer_in_the_same_batch_counts)
     claim.next = &flow;
     run_write(&world, &claim);
     CHECK_INT(look(&world, more).epoch, 2);
+    world_close(&world);
+}
+
+static enum status write_release(struct store *store, struct ledger *ledger, struct engine_command *command, struct why *why)
+{
+    return person_write(store, ledger, command->user, why);
+}
+
+/* In one batch: something is done, then two messages are let through. The first is a new question, the second joins it. */
+TEST_BOTH(what_was_done_before_a_question_is_no_answer_to_it)
+{
+    struct world world;
+    world_open(&world, storage);
+    int64_t hi = stage(&world, "chat", "c1", "jon@acme.io", "Hi"), copies[2];
+    for (int i = 0; i < 2; i++)
+        copies[i] = stage(&world, "chat", "c1", "jon@acme.io", "Hi");
+    pass(&world);
+    struct engine_command claim = house_claim("k"), releases[2];
+    struct person_order orders[2];
+    claim.ledger.thread = id_text("thr", look(&world, hi).thread, &world.house.arena);
+    claim.ledger.action = BYTES("note");
+    ledger_key_hash(engine_pepper(world.house.engine), claim.ledger.space, claim.ledger.workflow, claim.ledger.key,
+                    claim.ledger.h);
+    claim.arena = &world.house.arena;
+    claim.done = nothing;
+    claim.next = &releases[0];
+    for (int i = 0; i < 2; i++) {
+        orders[i] = (struct person_order){
+            .flow = world.flow, .act = EVENT_ACT_RELEASE, .space = BYTES("main"), .actor = BYTES("dana"), .event = copies[i]};
+        releases[i] = (struct engine_command){.write = write_release,
+                                              .intents_max = PERSON_INTENTS,
+                                              .arena = &world.house.arena,
+                                              .done = nothing,
+                                              .user = &orders[i],
+                                              .next = i == 0 ? &releases[1] : NULL};
+    }
+    run_write(&world, &claim);
+    CHECK_INT(releases[0].status, OK);
+    CHECK_INT(releases[1].status, OK);
+    CHECK_INT(look(&world, hi).epoch, 1);
+    CHECK_INT(look(&world, copies[0]).epoch, 2);
+    CHECK_INT(look(&world, copies[1]).epoch, 2);
     world_close(&world);
 }
 

@@ -1,6 +1,7 @@
 #include "flow/flow_own.h"
 
 #include "act/order.h"
+#include "base/mutant.h"
 
 /* ---- headers ---- */
 
@@ -217,6 +218,7 @@ enum status pass_prepare(struct pass *pass, struct item *item)
 {
     struct row_event *row = &item->known.row;
     bool goes = item->verdict.verdict == EVENT_ACCEPTED || row->shadow != 0;
+    goes = goes || (MUTANT(HELD_GOES_ON) && item->verdict.verdict == EVENT_HELD);
     if (!goes || (item->source != NULL && item->source->forward.len == 0))
         return OK;
     struct forwarding forwarding = {pass->policy, pass->policy_version, row, &item->known.incoming, BYTES_NONE,

@@ -1,5 +1,6 @@
 #include "flow/person.h"
 
+#include "base/mutant.h"
 #include "flow/flow_own.h"
 
 struct doing {
@@ -90,7 +91,7 @@ static enum status close_cards(struct doing *doing)
 {
     const struct person_order *order = doing->order;
     static const enum exception_kind kinds[] = {EXCEPTION_LIKELY_DUPLICATE, EXCEPTION_LOOP, EXCEPTION_CANNOT_FORWARD};
-    if (order->act == EVENT_ACT_REPLAY || (order->end == PERSON_CANNOT && !order->by_card))
+    if (order->act == EVENT_ACT_REPLAY || (order->end == PERSON_CANNOT && !order->by_card) || MUTANT(CARD_STAYS))
         return OK;
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         TRY(exception_close_event(doing->store, doing->ledger, order->event, kinds[i], bytes_of(event_act_names[order->act]),
@@ -130,7 +131,9 @@ static enum status prepare(struct doing *doing)
                                     .incoming = &item->known.incoming,
                                     .pepper = engine_pepper(order->flow->engine),
                                     .actor = order->actor,
-                                    .replay = order->number};
+                                    .replay = MUTANT(REPLAY_SAME) ? 0 : order->number};
+    if (MUTANT(RELEASE_AGAIN) && order->act == EVENT_ACT_RELEASE)
+        forwarding.replay = doing->act;
     TRY(forward_record(doing->store, &item->known.row, doing->arena, &forwarding.record, doing->why));
     enum status status = forward_make(&forwarding, doing->arena, &item->submit, &item->order, doing->why);
     item->forwards = status == OK;
@@ -240,6 +243,8 @@ static enum status act(struct doing *doing)
     TRY(load(doing));
     const struct row_event *row = &doing->item.known.row;
     order->end = ends[order->act][row->verdict];
+    if (MUTANT(RELEASE_AGAIN) && order->act == EVENT_ACT_RELEASE && row->verdict == EVENT_RELEASED)
+        order->end = PERSON_DONE;
     if (order->end == PERSON_DONE)
         TRY(carry_out(doing));
     order->verdict = (enum event_verdict)row->verdict;

@@ -447,7 +447,7 @@ static const struct intent *open_other(const struct ledger *ledger, const struct
                                        const struct ledger_command *command)
 {
     const struct intent *found = NULL;
-    for (size_t i = 0; command->in_turn && i < ledger->intent_count; i++) {
+    for (size_t i = 0; command->in_turn && !MUTANT(OUT_OF_TURN) && i < ledger->intent_count; i++) {
         const struct intent *other = ledger->intents[i];
         const struct row_intent *row = &other->row;
         bool same = other != intent && bytes_eq(row->thread, command->thread) && bytes_eq(row->action, command->action) &&

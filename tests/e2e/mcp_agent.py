@@ -11,7 +11,7 @@ class Agent:
         self.headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream", **{name.replace("_", "-"): value for name, value in headers.items()}}
 
     def post(self, body, **headers):
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=120)
         connection.request("POST", self.path, body, {**self.headers, **{name.replace("_", "-"): value for name, value in headers.items()}})
         self.answer = connection.getresponse()
         self.raw = self.answer.read()

@@ -18,10 +18,10 @@ import pytest
 import providers
 from semel_process import REPO, binary, not_at_midnight, until
 
-DOCUMENTS = ["README.md", "docs/using/effects.md", "docs/using/forward.md", "docs/using/exceptions.md", "docs/using/models.md"]
+DOCUMENTS = ["README.md", "docs/using/effects.md", "docs/using/forward.md", "docs/using/exceptions.md", "docs/using/models.md", "docs/using/inbox.md"]
 BLOCK = re.compile(r"^<!-- run(?:: (?P<fault>[^\n]*?))? -->\n+```(?P<kind>console|yaml)\n(?P<text>.*?)^```$", re.M | re.S)
-FAKES = {"stripe": "stripe", "crm": "generic", "slack": "slack", "openai": "openai", "local": "openai"}
-ID = re.compile(r"\b(?:int|eff|exc)_[0-9a-z]{13}\b")
+FAKES = {"stripe": "stripe", "crm": "generic", "slack": "slack", "openai": "openai", "local": "openai", "agent": "generic"}
+ID = re.compile(r"\b(?:int|eff|exc|evt|thr)_[0-9a-z]{13}\b")
 URL = "http://127.0.0.1:7363"
 CHANGING = [
     (ID, "ID"),
@@ -30,6 +30,7 @@ CHANGING = [
     (re.compile(r"\b(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun), \d\d \w{3} \d{4} CLOCK GMT"), "DATE"),
     (re.compile(r"\breq_[0-9a-z_]+"), "REQUEST"),
     (re.compile(r"\b\d+ s ago"), "AGO"),
+    (re.compile(r"\bcame \d+ s before"), "BEFORE"),
     (re.compile(r"\b\d+ ms\b"), "MS"),
     (re.compile(r'"retry_after_ms":\d+'), "RETRY"),
     (re.compile(r"Retry-After: \d+"), "RETRY"),
@@ -90,6 +91,11 @@ class Session:
         soon = (datetime.datetime.utcnow() + datetime.timedelta(seconds=30)).isoformat()
         with urllib.request.urlopen(f"{self.url}/v1/effects?limit=200") as answer:
             effects = json.load(answer)["data"]
+        with urllib.request.urlopen(f"{self.url}/readyz") as answer:
+            assert not json.load(answer)["events_failing"]
+        with urllib.request.urlopen(f"{self.url}/v1/events?verdict=waiting") as answer:
+            if json.load(answer)["data"]:
+                return False
         return all(one["step"] in ("person", "finished") or one["attended"] or (one["due_at"] or "") > soon for one in effects)
 
     def run(self, command):
@@ -132,7 +138,7 @@ UPDATE = bool(os.environ.get("SEMEL_DOCS_UPDATE"))
 
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_what_the_document_shows_is_what_happens(house, tmp_path, monkeypatch, name):
-    for word in ("STRIPE_KEY", "SLACK_TOKEN", "OPENAI_KEY"):
+    for word in ("STRIPE_KEY", "SLACK_TOKEN", "OPENAI_KEY", "FORM_SECRET"):
         monkeypatch.setenv(word, "a-secret")
     not_at_midnight()
     path, session = REPO / name, Session(house, tmp_path)

@@ -167,17 +167,17 @@ def order_of(fake):
     return [request.json()["ref"] for request in fake.requests()]
 
 
-def test_the_urgent_ones_go_first(opened, fake):
-    """Also before those that were looked up long ago and wait for their turn."""
-    box = opened(sink=sink(fake, concurrency=1, timeout="5m"))
+def test_the_urgent_ones_go_first(opened, fake, fakes):
+    """Also before those that were looked up long ago and wait for their turn. What is handed in later and done has been looked up after them."""
+    box = opened(sink=sink(fake, concurrency=1, timeout="5m"), other=sink(fakes()))
     fake.script(["act_then_late:release"])
     box.submit("sink", "first")
     fake.wait("held", 1)
     low = [box.submit("sink", f"low-{n}", priority="low") for n in range(300)]
-    time.sleep(0.5)  # so that they are looked up; without that the test would only be weaker
+    box.over(box.submit("other", "after the low ones"))
     normal = [box.submit("sink", f"normal-{n}") for n in range(3)]
     high = [box.submit("sink", f"high-{n}", priority="high") for n in range(3)]
-    time.sleep(0.5)
+    box.over(box.submit("other", "after all of them"))
     fake.release()
     for effect in low + normal + high:
         box.over(effect)

@@ -6,9 +6,9 @@ import pytest
 
 from outbox import HASTY, Outbox, keyed, policy, provider_calls, sink
 from semel_process import Semel, binary, until
-from test_clock import LIBRARY, Clock
+from test_clock import LIBRARY, WITHOUT, Clock
 
-pytestmark = pytest.mark.skipif(LIBRARY is None, reason="faketime is not installed")
+pytestmark = pytest.mark.skipif(LIBRARY is None, reason=WITHOUT)
 
 TTL = 60  # how long this Stripe remembers a key, instead of a day
 WINDOW = "1m"

@@ -71,7 +71,7 @@ def test_equal_calls_at_the_same_time_run_once(daemon, upstream):
 
 
 def test_a_client_that_leaves_does_not_end_the_call(daemon, upstream):
-    connection = http.client.HTTPConnection("127.0.0.1", daemon.port, timeout=60)
+    connection = http.client.HTTPConnection("127.0.0.1", daemon.port, timeout=120)
     message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "act", "arguments": {"gate": 1}}}
     connection.request("POST", "/mcp/s", json.dumps(message), {"Content-Type": "application/json", "Semel-Run": "r"})
     until(lambda: upstream.calls == ["act"], "the first call")
@@ -82,7 +82,7 @@ def test_a_client_that_leaves_does_not_end_the_call(daemon, upstream):
 
 
 def test_a_repeat_is_new_only_when_the_answer_before_reached_its_client(daemon, upstream):
-    connection = http.client.HTTPConnection("127.0.0.1", daemon.port, timeout=60)
+    connection = http.client.HTTPConnection("127.0.0.1", daemon.port, timeout=120)
     message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "note", "arguments": {"gate": 1}}}
     connection.request("POST", "/mcp/s", json.dumps(message), {"Content-Type": "application/json", "Semel-Run": "r"})
     until(lambda: upstream.calls == ["note"], "the first call")
@@ -137,7 +137,7 @@ def test_everything_else_passes(daemon, upstream):
     headers, arrived = upstream.requests[-1]
     assert arrived.decode() == body and headers["Mcp-Protocol-Version"] == "2025-11-25" and headers["Last-Event-Id"] == "5" and headers["Authorization"] == "Bearer theirs"
     assert agent.post('{"jsonrpc":"2.0","method":"notifications/initialized"}') is None and agent.answer.status == 202
-    connection = http.client.HTTPConnection("127.0.0.1", daemon.port, timeout=60)
+    connection = http.client.HTTPConnection("127.0.0.1", daemon.port, timeout=120)
     connection.request("GET", "/mcp/s", headers={"Accept": "text/event-stream"})
     stream = connection.getresponse()
     assert stream.status == 200 and stream.readline().startswith(b"data: ")

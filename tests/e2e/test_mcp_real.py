@@ -9,7 +9,7 @@ import pytest
 from interop.mcp_peers import INSPECTOR, LEGACY, MODERN
 from semel_process import binary, free_port, until
 
-WAIT = 120
+WAIT = 300
 
 
 def peers_or_skip(peers):
@@ -55,8 +55,8 @@ def effects(env):
 STEPS = [
     {"list": True},
     {"together": [call("bump", tag="a", ms=100), call("bump", tag="a", ms=100)]},  # a double dispatch
-    {**call("bump", tag="b", ms=1000), "timeout": 200},  # the client gives up and cancels …
-    call("bump", tag="b", ms=1000),  # … and the model tries again
+    {**call("bump", tag="b", ms=4000), "timeout": 200},  # the client gives up and cancels …
+    call("bump", tag="b", ms=4000),  # … and the model tries again
     call("fails", tag="c"),
     call("peek"),
     call("peek"),

@@ -2,7 +2,7 @@
 #include "base/hash.h"
 #include "base/when.h"
 #include "check.h"
-#include "receive/mail_own.h"
+#include "mail/mail_own.h"
 
 #define HEAD                                                                                                      \
     "From: Jane Doe <jane@example.com>\nTo: leads@shop.example\nSubject: Hello\nDate: Mon, 16 Nov 2026 10:00:00 " \
@@ -102,8 +102,8 @@ TEST(of_many_references_the_nearest_are_kept)
     buf_add_cstr(&text, "\n\nx\n");
     buf_add_char(&text, '\0');
     struct incoming in = get(text.at);
-    CHECK_INT(in.reference_count, RECEIVE_REFERENCES_MAX);
-    CHECK_TEXT(in.references[RECEIVE_REFERENCES_MAX - 1], "mail:999@x");
+    CHECK_INT(in.reference_count, INCOMING_REFERENCES_MAX);
+    CHECK_TEXT(in.references[INCOMING_REFERENCES_MAX - 1], "mail:999@x");
 }
 
 /* ---- people ---- */
@@ -495,7 +495,7 @@ TEST(a_long_text_is_cut_between_two_characters)
         buf_add_cstr(&text, "é");
     buf_add_char(&text, '\0');
     struct bytes cut = get(text.at).text;
-    CHECK(cut.len <= RECEIVE_TEXT_MAX && cut.len > RECEIVE_TEXT_MAX - 4);
+    CHECK(cut.len <= INCOMING_TEXT_MAX && cut.len > INCOMING_TEXT_MAX - 4);
     CHECK(bytes_is_utf8(cut));
 }
 

@@ -1,4 +1,4 @@
-#include "receive/identity.h"
+#include "identity/identity.h"
 
 #include "check.h"
 

@@ -1,4 +1,4 @@
-#include "receive/mailbox.h"
+#include "mail/mailbox.h"
 
 static bool is_alnum(char c)
 {

@@ -1,5 +1,5 @@
 #include "check.h"
-#include "receive/mailbox.h"
+#include "mail/mailbox.h"
 
 TEST(a_path_is_read_strictly)
 {

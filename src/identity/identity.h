@@ -1,8 +1,8 @@
 /*
  * identity: who somebody is on a channel, in one spelling. Pure.
  */
-#ifndef SEMEL_RECEIVE_IDENTITY_H
-#define SEMEL_RECEIVE_IDENTITY_H
+#ifndef SEMEL_IDENTITY_IDENTITY_H
+#define SEMEL_IDENTITY_IDENTITY_H
 
 #include "base/arena.h"
 

@@ -1,12 +1,12 @@
-#include "receive/mail.h"
+#include "mail/mail.h"
 
 #include <pthread.h>
 
 #include "base/buf.h"
 #include "base/hash.h"
 #include "base/when.h"
-#include "receive/mail_own.h"
-#include "receive/mention.h"
+#include "identity/mention.h"
+#include "mail/mail_own.h"
 
 struct mail {
     GMimeMessage *message;
@@ -199,8 +199,8 @@ static void add_reference(struct incoming *out, struct bytes key)
     for (size_t i = 0; i < out->reference_count; i++)
         if (bytes_eq(out->references[i], key))
             return;
-    if (out->reference_count == RECEIVE_REFERENCES_MAX) { /* the oldest goes */
-        memmove(out->references, out->references + 1, (RECEIVE_REFERENCES_MAX - 1) * sizeof *out->references);
+    if (out->reference_count == INCOMING_REFERENCES_MAX) { /* the oldest goes */
+        memmove(out->references, out->references + 1, (INCOMING_REFERENCES_MAX - 1) * sizeof *out->references);
         out->reference_count--;
     }
     out->references[out->reference_count++] = key;
@@ -210,7 +210,7 @@ static void add_reference(struct incoming *out, struct bytes key)
 static enum status read_references(struct mail *mail, struct why *why)
 {
     static const char *const names[] = {"References", "In-Reply-To"};
-    mail->out->references = arena_zalloc(mail->arena, RECEIVE_REFERENCES_MAX, sizeof *mail->out->references);
+    mail->out->references = arena_zalloc(mail->arena, INCOMING_REFERENCES_MAX, sizeof *mail->out->references);
     if (mail->out->references == NULL)
         return why_set(why, FULL, "the mail needs more memory than one message may have");
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -315,11 +315,11 @@ static void read_people(struct mail *mail)
 static void read_mentions(struct mail *mail)
 {
     struct incoming *out = mail->out;
-    struct identity found[RECEIVE_IDENTITIES_MAX];
-    size_t count = identity_mentions(mail->own, mail->arena, found, RECEIVE_IDENTITIES_MAX);
+    struct identity found[INCOMING_IDENTITIES_MAX];
+    size_t count = identity_mentions(mail->own, mail->arena, found, INCOMING_IDENTITIES_MAX);
     for (size_t i = 0; i < count; i++)
-        identity_add(out->identities, &out->identity_count, RECEIVE_IDENTITIES_MAX - 2, found[i]);
-    mention_phones(mail->own, mail->arena, out->identities, &out->identity_count, RECEIVE_IDENTITIES_MAX);
+        identity_add(out->identities, &out->identity_count, INCOMING_IDENTITIES_MAX - 2, found[i]);
+    mention_phones(mail->own, mail->arena, out->identities, &out->identity_count, INCOMING_IDENTITIES_MAX);
 }
 
 /* ---- what nobody wrote ---- */
@@ -386,14 +386,14 @@ static enum status read_text(struct mail *mail, struct why *why)
     mail->out->subject = mail_strip_subject(text_header(mail, "Subject"), &mail->forwarded);
     TRY(mail_body(mail->message, mail->arena, &body, why));
     mail_strip_text(body, mail->forwarded, mail->arena, &mail->own, &mail->out->text);
-    mail->out->text = mail_clip(mail->out->text, RECEIVE_TEXT_MAX);
+    mail->out->text = mail_clip(mail->out->text, INCOMING_TEXT_MAX);
     return OK;
 }
 
 static enum status read_all(struct mail *mail, struct why *why)
 {
     struct incoming *out = mail->out;
-    out->identities = arena_zalloc(mail->arena, RECEIVE_IDENTITIES_MAX, sizeof *out->identities);
+    out->identities = arena_zalloc(mail->arena, INCOMING_IDENTITIES_MAX, sizeof *out->identities);
     if (out->identities == NULL)
         return why_set(why, FULL, "the mail needs more memory than one message may have");
     TRY(read_text(mail, why));

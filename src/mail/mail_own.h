@@ -1,12 +1,12 @@
 /*
  * mail_own: what the files that read a mail share. Everything is in the arena that is passed; a text that is absent stays absent.
  */
-#ifndef SEMEL_RECEIVE_MAIL_OWN_H
-#define SEMEL_RECEIVE_MAIL_OWN_H
+#ifndef SEMEL_MAIL_MAIL_OWN_H
+#define SEMEL_MAIL_MAIL_OWN_H
 
 #include <gmime/gmime.h>
 
-#include "receive/mail.h"
+#include "mail/mail.h"
 
 /* mail_body.c */
 

@@ -1,5 +1,5 @@
 #include "check.h"
-#include "receive/mention.h"
+#include "identity/mention.h"
 
 static struct arena arena;
 static struct identity list[16];

@@ -1,8 +1,8 @@
 /*
  * mailbox: addresses as SMTP has them, and which of them a source listens to. Pure.
  */
-#ifndef SEMEL_RECEIVE_MAILBOX_H
-#define SEMEL_RECEIVE_MAILBOX_H
+#ifndef SEMEL_MAIL_MAILBOX_H
+#define SEMEL_MAIL_MAILBOX_H
 
 #include "base/bytes.h"
 

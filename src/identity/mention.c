@@ -1,4 +1,4 @@
-#include "receive/mention.h"
+#include "identity/mention.h"
 
 static bool is_letter(char c)
 {

@@ -1,5 +1,5 @@
 /* What a person wrote, without what their mail program put around it. Line by line, by tables of what programs write. */
-#include "receive/mail_own.h"
+#include "mail/mail_own.h"
 
 enum { LINES_MAX = 20000, ATTRIBUTION_LINES_MAX = 4, ATTRIBUTION_SIZE_MAX = 400, BLOCK_LINES_MAX = 8, TAIL_LINE_SIZE_MAX = 100 };
 

@@ -17,12 +17,12 @@
  * Promises: no input takes more than its size in memory by a constant factor, nor more than linear time; parts, headers and depth
  * are limited before the MIME library sees them; what is broken is read as far as it goes; all texts are UTF-8 without U+0000.
  */
-#ifndef SEMEL_RECEIVE_MAIL_H
-#define SEMEL_RECEIVE_MAIL_H
+#ifndef SEMEL_MAIL_MAIL_H
+#define SEMEL_MAIL_MAIL_H
 
 #include "base/arena.h"
 #include "base/status.h"
-#include "receive/receive.h"
+#include "identity/incoming.h"
 
 enum {
     MAIL_SIZE_MAX = 32 * 1024 * 1024,
@@ -32,7 +32,7 @@ enum {
     MAIL_PARTS_MAX = 200,              /* lines that begin with Content-Type: parts, and so their depth */
     MAIL_DEPTH_MAX = 16,               /* how deep text is looked for */
     MAIL_TEXT_SIZE_MAX = 256 * 1024,   /* of one text as it was decoded; the rest is not looked at */
-    MAIL_ADDRESSES_MAX = RECEIVE_IDENTITIES_MAX / 2, /* of one header; the rest is for those in the text */
+    MAIL_ADDRESSES_MAX = INCOMING_IDENTITIES_MAX / 2, /* of one header; the rest is for those in the text */
     MAIL_ID_SIZE_MAX = 900,
 };
 

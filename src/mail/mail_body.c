@@ -1,5 +1,5 @@
 /* The text of a mail: which part a person reads, and its characters. */
-#include "receive/mail_own.h"
+#include "mail/mail_own.h"
 
 #include <unicode/ucnv.h>
 

@@ -1,5 +1,5 @@
 /* HTML as text: what a reader sees, line by line. Never longer than the HTML. No tree is built, so nothing can nest too deep. */
-#include "receive/mail_own.h"
+#include "mail/mail_own.h"
 
 enum { ENTITY_SIZE_MAX = 12, NAME_SIZE_MAX = 16 };
 
