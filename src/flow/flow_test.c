@@ -68,7 +68,7 @@ static void run_write(struct world *world, struct engine_command *command)
 static int64_t stage(struct world *world, const char *source, const char *delivery, const char *from, const char *text)
 {
     struct arena *arena = &world->house.arena;
-    struct identity identity = {IDENTITY_EMAIL, true, bytes_of(from)};
+    struct identity identity = {.kind = IDENTITY_EMAIL, .sender = true, .value = bytes_of(from)};
     struct incoming incoming = {.kind = BYTES("message"),
                                 .delivery = bytes_of(delivery),
                                 .text = bytes_of(text),
@@ -569,7 +569,8 @@ TEST(what_is_stored_of_an_event_is_read_back)
     struct why why;
     hash_setup();
     arena_init(&arena, 1 << 20);
-    struct identity identities[] = {{IDENTITY_EMAIL, true, BYTES("a@b.c")}, {IDENTITY_PHONE, false, BYTES("33612345678")}};
+    struct identity identities[] = {{.kind = IDENTITY_EMAIL, .sender = true, .value = BYTES("a@b.c")},
+                                    {.kind = IDENTITY_PHONE, .value = BYTES("33612345678"), .given = BYTES("+33 6 12 34 56 78")}};
     struct bytes references[] = {BYTES("mail:x@y"), BYTES("mail:z@y")}, content;
     struct incoming in = {.kind = BYTES("lead"),
                           .key = BYTES("mail:1"),

@@ -86,7 +86,7 @@ struct row_event_decided decided_of(const struct row_event *row)
 {
     return (struct row_event_decided){row->id,     row->verdict,     row->shadow, row->reason, row->score,
                                       row->first,  row->explanation, row->thread, row->epoch,  row->intent,
-                                      row->policy, row->decided,     row->until};
+                                      row->policy, row->decided,     row->until,  row->record};
 }
 
 /* How long it stays recognisable by this mark: ids as long as their sender may repeat them, contents within their windows. */
