@@ -227,6 +227,13 @@ void mcp_gateway(struct call *call);                                  /* agent/g
 void gateway_metrics(const struct gateway *gateway, struct buf *out); /* agent/gateway.c; nothing for NULL */
 void intents_show(struct call *call);
 void decisions_list(struct call *call);
+void leads_create(struct call *call);
+void leads_find(struct call *call);
+void leads_list(struct call *call);
+void leads_merge_post(struct call *call);
+void leads_show(struct call *call);
+void leads_undo_post(struct call *call);
+void leads_why(struct call *call);
 void policy_show(struct call *call);
 void policy_put(struct call *call);
 void policy_backtest(struct call *call);

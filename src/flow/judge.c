@@ -66,7 +66,7 @@ static enum status list_candidates(struct pass *pass, const struct item *item, s
 }
 
 /* The part in front of the @ says that a program writes, so equal texts are no sign of an equal message. */
-static bool is_machine(const struct incoming *incoming)
+bool incoming_is_machine(const struct incoming *incoming)
 {
     static const char *const names[] = {"noreply",       "no-reply", "no_reply", "donotreply", "do-not-reply", "notification",
                                         "notifications", "notify",   "mailer",   "alerts",     "forms",        "robot"};
@@ -88,7 +88,7 @@ static struct decide_event question_of(struct pass *pass, const struct item *ite
         .at_us = item->known.row.received,
         .speaks = item_speaks(item),
         .has_id = item_has_id(incoming),
-        .machine = is_machine(incoming),
+        .machine = incoming_is_machine(incoming),
         .automatic = incoming->automatic,
         .muted = quiet->row.muted_until > pass->ledger->now.wall_us,
         .limited = quiet->row.limited_until > pass->ledger->now.wall_us && quiet->accepted >= quiet->row.most,

@@ -46,6 +46,16 @@ void pass_note(struct pass *pass, struct item *item)
     row->until = row->verdict == EVENT_HELD || item->unreadable ? 0 : now + (source != NULL ? source->keep_us : 30 * WHEN_DAY);
 }
 
+/* Whose it is. What was found out about a new record is a decision of its own. */
+static void write_lead(struct json_out *out, const struct item *item, struct arena *arena)
+{
+    if (item->lead.lead == 0)
+        return;
+    json_text_member(out, "lead", id_text("lead", item->lead.lead, arena));
+    json_text_member(out, "record", id_text("rec", item->lead.record, arena));
+    json_text_member(out, "found", bytes_of(lead_found_names[item->lead.found]));
+}
+
 static void write_decision(struct pass *pass, const struct item *item)
 {
     const struct row_event *row = &item->known.row;
@@ -63,6 +73,7 @@ static void write_decision(struct pass *pass, const struct item *item)
         json_text_member(&out, "thread", id_text("thr", row->thread, pass->arena));
     json_name(&out, "epoch");
     json_i64(&out, row->epoch);
+    write_lead(&out, item, pass->arena);
     json_name(&out, "shadow");
     json_bool(&out, row->shadow != 0);
     json_close(&out, '}');

@@ -39,7 +39,7 @@ static enum status connect(struct leads *leads, struct lead_act *act, struct rec
         edge->row.weights = apart.asked->row.weights;
         edge->row.explanation = apart.asked->row.explanation;
     }
-    TRY(leads_join(leads, a, b, act->note, why));
+    leads_join(leads, a, b, act->note);
     act->edge = edge->row.id;
     act->lead = a->lead->id;
     act->other = other;
@@ -191,9 +191,8 @@ enum status leads_answer(struct leads *leads, struct lead_act *act, bool same, s
     if (same)
         return connect(leads, act, a, b, why);
     edge_take_back(leads, edge, act->actor, act->note);
+    edge->answer = BYTES("different");
     TRY(set_apart(leads, act, a, b, why));
-    TRY(exception_close_edge(leads->config.store, leads->config.ledger, edge->row.id, BYTES("different"), act->actor, act->note,
-                             why));
     act->end = LEAD_ACT_DONE;
     return tell(leads, act, "lead_different", why);
 }

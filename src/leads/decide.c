@@ -157,23 +157,15 @@ static enum status ask(struct leads *leads, struct deciding *deciding, struct le
                        struct why *why)
 {
     struct record_node *record = deciding->record, *anchor = anchor_in(leads, deciding->query, lead);
-    const struct people *people = deciding->people;
     struct apart apart = leads_apart(leads, record->lead, lead);
     struct edge_node *edge;
     if (apart.different != NULL || apart.asked != NULL)
         return OK;
     TRY(add_edge(leads, LEAD_EDGE_ASKED, record, anchor, result->rule, result, &edge, why));
-    struct exception_order order = {
-        .kind = EXCEPTION_AMBIGUOUS_IDENTITY,
-        .space = record->row.space,
-        .owner = bytes_of(people->owner),
-        .reason = bytes_of(result->rule),
-        .edge = edge->row.id,
-        .due_us = people->due_us > 0 ? people->due_us : LEAD_DUE_US,
-    };
+    edge->people = *deciding->people;
     deciding->answer->edge = edge->row.id;
     deciding->answer->other = lead->id;
-    return exception_raise(leads->config.store, leads->config.ledger, &order, why);
+    return OK;
 }
 
 static bool contradicts(const struct match_result *result)
@@ -208,7 +200,8 @@ static enum status join(struct leads *leads, struct deciding *deciding, struct l
     TRY(add_edge(leads, LEAD_EDGE_SAME, deciding->record, anchor, rule, result, &edge, why));
     if (deciding->answer->edge == 0)
         deciding->answer->edge = edge->row.id;
-    return leads_join(leads, deciding->record, anchor, BYTES_NONE, why);
+    leads_join(leads, deciding->record, anchor, BYTES_NONE);
+    return OK;
 }
 
 /* The best one that it is the same as; the others that it is the same as; and the best one of which nobody can tell. */

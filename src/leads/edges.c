@@ -74,19 +74,17 @@ struct apart leads_apart(const struct leads *leads, const struct lead_node *a, c
 }
 
 /* A question about two that are one now is answered. */
-static enum status close_questions(struct leads *leads, const struct lead_node *lead, struct bytes note, struct why *why)
+static void close_questions(struct leads *leads, const struct lead_node *lead, struct bytes note)
 {
     for (struct edge_node *edge = leads->edges; edge != NULL; edge = edge->next) {
         if (edge->row.kind != LEAD_EDGE_ASKED || edge->row.undone != 0 || !is_between(leads, edge, lead, lead))
             continue;
         edge_take_back(leads, edge, leads->config.actor, note);
-        TRY(exception_close_edge(leads->config.store, leads->config.ledger, edge->row.id, BYTES("same"), leads->config.actor,
-                                 note, why));
+        edge->answer = BYTES("same");
     }
-    return OK;
 }
 
-enum status leads_join(struct leads *leads, struct record_node *a, struct record_node *b, struct bytes note, struct why *why)
+void leads_join(struct leads *leads, struct record_node *a, struct record_node *b, struct bytes note)
 {
     struct lead_node *into = a->lead->id < b->lead->id ? a->lead : b->lead, *from = into == a->lead ? b->lead : a->lead;
     ASSERT(into != from);
@@ -99,5 +97,5 @@ enum status leads_join(struct leads *leads, struct record_node *a, struct record
     from->count = 0;
     from->into = into;
     into->changed = true;
-    return close_questions(leads, into, note, why);
+    close_questions(leads, into, note);
 }

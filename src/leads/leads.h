@@ -20,7 +20,7 @@
  * Each is a decision in the audit, in the same transaction; the log and the records' contents alone rebuild the other tables
  * (rebuild.c).
  *
- * A `struct leads` is what one transaction knows of them. Runs on the writer thread; leads_find() also on a reader. On PostgreSQL one
+ * A `struct leads` is what one transaction knows of them. Runs on the writer thread; leads_compare() also on a reader. On PostgreSQL one
  * node at a time decides about leads: whoever writes them has EVENT_LOCK, as the flow has.
  */
 #ifndef SEMEL_LEADS_LEADS_H
@@ -111,6 +111,9 @@ CHECKED enum status leads_decide(struct leads *leads, struct lead_query *query, 
 /* The candidates, the best first; changes nothing. `ret_known` is the record's lead when this source said the same before, else 0. */
 CHECKED enum status leads_compare(struct leads *leads, struct lead_query *query, struct lead_candidate *ret, size_t most,
                                   size_t *ret_count, int64_t *ret_known, struct why *why);
+
+/* The lead that a record of this transaction belongs to now. */
+int64_t leads_lead_of(const struct leads *leads, int64_t record);
 
 /* Writes all that was decided. */
 CHECKED enum status leads_save(struct leads *leads, struct why *why);

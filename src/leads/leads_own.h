@@ -34,6 +34,8 @@ struct edge_node {
     struct row_lead_edge row;
     bool fresh, taken_back; /* to be written */
     bool told, told_back;   /* a decision speaks of it */
+    struct people people;   /* who is asked, of a fresh question */
+    struct bytes answer;    /* to a question that is taken back */
     struct edge_node *next;
 };
 
@@ -133,14 +135,7 @@ struct edge_node *edge_add(struct leads *leads, const struct row_lead_edge *row)
 void edge_take_back(struct leads *leads, struct edge_node *edge, struct bytes actor, struct bytes note);
 
 /* The two become one, by a `same` edge between these records. Questions about them are answered by it. */
-CHECKED enum status leads_join(struct leads *leads, struct record_node *a, struct record_node *b, struct bytes note,
-                               struct why *why);
-
-/* ---- save.c ---- */
-
-/* A lead from its records, oldest first: the newest name and company that it gave. */
-CHECKED enum status lead_row(const struct row_lead_record *records, size_t count, struct arena *arena, struct row_lead *ret,
-                             struct why *why);
+void leads_join(struct leads *leads, struct record_node *a, struct record_node *b, struct bytes note);
 
 /* ---- tell.c ---- */
 

@@ -1,6 +1,8 @@
 /* save: the rows of what was decided in one transaction. */
 #include "leads/leads_own.h"
 
+#include "leads/rebuild.h"
+
 static enum status save_records(struct leads *leads, struct why *why)
 {
     size_t records = 0, keys = 0;
@@ -117,10 +119,35 @@ static enum status save_edges(struct leads *leads, struct why *why)
     return store_run(leads->config.store, &LEAD_EDGE_UNDO, undos, undone, NULL, NULL, NULL, why);
 }
 
+/* A question has a card; its answer closes it. */
+static enum status save_cards(struct leads *leads, struct why *why)
+{
+    struct store *store = leads->config.store;
+    struct ledger *ledger = leads->config.ledger;
+    for (const struct edge_node *edge = leads->edges; edge != NULL; edge = edge->next) {
+        struct exception_order order = {
+            .kind = EXCEPTION_AMBIGUOUS_IDENTITY,
+            .space = edge->row.space,
+            .owner = bytes_of(edge->people.owner),
+            .reason = edge->row.rule,
+            .edge = edge->row.id,
+            .due_us = edge->people.due_us > 0 ? edge->people.due_us : LEAD_DUE_US,
+        };
+        if (edge->row.kind != LEAD_EDGE_ASKED)
+            continue;
+        if (edge->fresh && !edge->taken_back)
+            TRY(exception_raise(store, ledger, &order, why));
+        if (!edge->fresh && edge->taken_back)
+            TRY(exception_close_edge(store, ledger, edge->row.id, edge->answer, edge->row.undone_by, edge->row.undone_note, why));
+    }
+    return OK;
+}
+
 enum status leads_save(struct leads *leads, struct why *why)
 {
     TRY(save_records(leads, why));
     TRY(save_leads(leads, why));
     TRY(save_counts(leads, why));
-    return save_edges(leads, why);
+    TRY(save_edges(leads, why));
+    return save_cards(leads, why);
 }

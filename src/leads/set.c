@@ -143,6 +143,12 @@ struct record_node *record_add(struct leads *leads, const struct row_lead_record
     return record;
 }
 
+int64_t leads_lead_of(const struct leads *leads, int64_t record)
+{
+    const struct record_node *node = record_at(leads, record);
+    return node != NULL ? node->lead->id : 0;
+}
+
 /* ---- persons ---- */
 
 /* As match/ packed it; by other rules of spelling, from the contents. */
