@@ -73,7 +73,8 @@ extern const char *const match_phone_kind_names[];
 
 struct match_phone {
     struct bytes raw;
-    struct bytes e164;      /* "+33612345678"; absent: could not be read as a number */
+    struct bytes e164;      /* "+33612345678"; absent: no number, or a national one whose country nobody knows */
+    struct bytes national;  /* digits without country code and leading zeros; absent: no number */
     struct bytes extension; /* digits; absent for none */
     struct bytes key; /* one per line: spellings of one number in Brazil, Mexico, Argentina, Benin … are equal. Absent: no key */
     char region[3];   /* "FR"; "" when unknown */
@@ -101,7 +102,7 @@ CHECKED enum status match_name_make(struct bytes full, struct bytes given, struc
 
 struct match_company {
     struct bytes raw;
-    struct bytes key; /* folded, without the legal form, words sorted; absent when nothing is left */
+    struct bytes key; /* folded, without legal form and spaces; absent when nothing is left */
 };
 
 CHECKED enum status match_company_make(struct bytes text, struct arena *arena, struct match_company *ret, struct why *why);
@@ -129,7 +130,9 @@ struct match_input {
     const struct bytes *phones;
     size_t phone_count;
     struct bytes company, website;
-    struct bytes region;   /* the country; also whose national phone numbers are understood */
+    struct bytes region; /* the country; also whose national phone numbers are understood */
+    struct bytes
+        phone_region;      /* whose national phone numbers are understood when there is no `region`: a setting of the source */
     struct bytes postcode; /* needs no country */
     struct bytes born;     /* a date, in any spelling of digits, year first */
     const struct match_id *ids;
@@ -170,6 +173,7 @@ enum match_key_kind {
     MATCH_KEY_EMAIL,         /* match_email.key */
     MATCH_KEY_PHONE,         /* match_phone.key */
     MATCH_KEY_EMAIL_WEAK,    /* match_email.weak */
+    MATCH_KEY_NATIONAL,      /* the last 8 digits of a phone */
     MATCH_KEY_NAME,          /* folded full name, words sorted: finds swapped names too */
     MATCH_KEY_NAME_PHONE,    /* initial, sound of the family name, last 7 digits */
     MATCH_KEY_NAME_DOMAIN,   /* initial, sound of the family name, company's domain or name */
@@ -204,9 +208,9 @@ struct match_world {
     uint64_t leads; /* how many there are; small numbers count as the floor in the rules */
 };
 
-/* One row of the explanation. `field` and `level` are words of rules.yaml. */
+/* One row of the explanation. match_line_sentence() says them in words. */
 struct match_line {
-    const char *field; /* "leads", "id", "email", "phone", "name", "company", "country", "postcode", "born" */
+    const char *field; /* "leads", "id", "email", "phone", "given_name", "family_name", "suffix", "company", "country" … */
     const char *level; /* "same", "alias", "nickname", "conflict" … */
     struct bytes ours, theirs;
     int32_t weight_mb;
@@ -227,7 +231,7 @@ void match_compare(const struct match_person *record, const struct match_person 
 
 /* The same from what was stored: unpacked and compared again. */
 CHECKED enum status match_explain(struct bytes packed_record, struct bytes packed_lead, const struct match_world *world,
-                                  struct arena *arena, struct match_result *ret, struct why *why);
+                                  struct match_result *ret, struct why *why);
 
 /* The sentence of a rule, and of a line ("same e-mail address", "used by 3 leads"), for people. */
 const char *match_rule_sentence(const char *rule);
