@@ -25,8 +25,8 @@ struct cards_state {
 /* What can be said of an intent comes first, in the order of enum resolution. */
 enum choice_name { CHOICE_RELEASE = RESOLUTION_COUNT, CHOICE_SUPPRESS, CHOICE_SAME, CHOICE_DIFFERENT };
 
-static const char *const choice_names[] = {"happened", "did_not", "retry", "drop", "release", "suppress",
-                                           "same",     "different", NULL};
+static const char *const choice_names[] = {"happened", "did_not", "retry",     "drop", "release",
+                                           "suppress", "same",    "different", NULL};
 
 /* What can be chosen, and what follows from it. */
 static const struct choice {

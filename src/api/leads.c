@@ -91,8 +91,8 @@ static enum status take_edge(void *ctx, const void *row, struct why *why)
         return OK;
     struct row_lead_edge *edge = &state->edges[state->edge_count++];
     *edge = *got;
-    struct bytes *texts[] = {&edge->rule, &edge->explanation, &edge->weights, &edge->actor, &edge->note, &edge->undone_by,
-                             &edge->undone_note};
+    struct bytes *texts[] = {&edge->rule, &edge->explanation, &edge->weights,    &edge->actor,
+                             &edge->note, &edge->undone_by,   &edge->undone_note};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         *texts[i] = arena_dup(&state->scratch, *texts[i]);
     return state->scratch.failed ? full(why) : OK;

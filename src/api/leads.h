@@ -15,8 +15,8 @@ struct lead_body {
 bool lead_body(struct call *call, bool source_needed, struct lead_given *ret);
 
 /* On the reader: the member `lead` of an event: whose it is and how that was found; null when it is nobody's. */
-CHECKED enum status lead_write_of_event(struct json_out *out, struct store *store, struct bytes space, int64_t event, int64_t record,
-                                        struct why *why);
+CHECKED enum status lead_write_of_event(struct json_out *out, struct store *store, struct bytes space, int64_t event,
+                                        int64_t record, struct why *why);
 
 /* On the reader: the member `lead`, the id alone. */
 CHECKED enum status lead_write_id(struct json_out *out, struct store *store, int64_t record, struct why *why);

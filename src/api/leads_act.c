@@ -62,7 +62,8 @@ bool lead_body(struct call *call, bool source_needed, struct lead_given *ret)
         !add_list(call, "ids", body.ids, given.ids, &given.id_count))
         return false;
     if (source_needed && lead_given_is_empty(&given)) {
-        problem_field(call, BYTES("email"), "Give at least one of email, phone, ids and external_id: by a name alone nobody is known.");
+        problem_field(call, BYTES("email"),
+                      "Give at least one of email, phone, ids and external_id: by a name alone nobody is known.");
         return false;
     }
     *ret = given;
@@ -76,10 +77,11 @@ struct leads_act_state {
     struct lead_answer answer;
     struct lead_act asked, act; /* what is asked for; what became of it */
     enum status (*carry_out)(struct leads *leads, struct lead_act *act, struct why *why);
-    struct bytes with, edge;
+    struct bytes with;
 };
 
-static enum status open_leads(struct store *store, struct ledger *ledger, const struct call *call, struct leads **ret, struct why *why)
+static enum status open_leads(struct store *store, struct ledger *ledger, const struct call *call, struct leads **ret,
+                              struct why *why)
 {
     struct leads_config config = {
         .store = store,
@@ -226,19 +228,12 @@ void leads_merge_post(struct call *call)
 void leads_undo_post(struct call *call)
 {
     static const struct json_field fields[] = {
-        {"edge", JSON_FIELD_TEXT, offsetof(struct leads_act_state, edge), true, 1, 64, NULL},
         {"different", JSON_FIELD_BOOL, offsetof(struct leads_act_state, asked.different), false, 0, 0, NULL},
         {"note", JSON_FIELD_TEXT, offsetof(struct leads_act_state, asked.note), false, 0, EXCEPTION_NOTE_MAX, NULL},
     };
     struct leads_act_state *state = new_state(call);
-    int64_t lead; /* names the place; the edge says which */
-    if (!call_param_id(call, 0, "lead", &lead) || !call_body(call, fields, sizeof fields / sizeof *fields, state))
-        return;
-    if (!id_parse("edg", state->edge, &state->asked.edge)) {
-        problem_field(call, BYTES("edge"), "edge has to be the id of what was decided, edg_…; see GET /v1/leads/{lead}/why.");
-        return;
-    }
-    submit(call, leads_undo);
+    if (call_param_id(call, 0, "edg", &state->asked.edge) && call_body(call, fields, sizeof fields / sizeof *fields, state))
+        submit(call, leads_undo);
 }
 
 static enum status answer_same(struct leads *leads, struct lead_act *act, struct why *why)

@@ -38,10 +38,10 @@ const char *lead_because(struct bytes rule)
     static const struct {
         const char *rule, *sentence;
     } own[] = {
-        {"a_person_decided", "A person decided it."},
-        {"bridge", "A record is the same as both, and nothing in them contradicts."},
-        {"nobody_like_it", "There is nobody like it."},
-        {"said_before", "This source said the same before."},
+        {"a_person_decided", "a person decided it"},
+        {"bridge", "one record is the same as both, and they do not contradict each other"},
+        {"nobody_like_it", "there is nobody like it"},
+        {"said_before", "this source said the same before"},
     };
     char text[64];
     for (size_t i = 0; i < sizeof own / sizeof *own; i++)
@@ -132,7 +132,7 @@ static enum status keep_edge(void *ctx, const void *row, struct why *why)
     if (edge->a != finding->record.id || edge->created != finding->record.created || !earlier)
         return OK;
     finding->edge = *edge;
-    struct bytes *texts[] = {&finding->edge.rule,  &finding->edge.explanation, &finding->edge.weights,    &finding->edge.actor,
+    struct bytes *texts[] = {&finding->edge.rule, &finding->edge.explanation, &finding->edge.weights,    &finding->edge.actor,
                              &finding->edge.note, &finding->edge.undone_by,   &finding->edge.undone_note};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         *texts[i] = arena_dup(&finding->scratch, *texts[i]);
@@ -151,7 +151,9 @@ static void write_found(struct finding *finding, int64_t event)
 {
     struct json_out *out = finding->out;
     enum lead_found found = found_by(finding, event);
-    struct bytes rule = found == LEAD_KNOWN ? BYTES("said_before") : finding->has_edge ? finding->edge.rule : BYTES("nobody_like_it");
+    struct bytes rule = found == LEAD_KNOWN ? BYTES("said_before")
+                        : finding->has_edge ? finding->edge.rule
+                                            : BYTES("nobody_like_it");
     json_open(out, '{');
     call_write_id(out, "lead", "lead", finding->record.lead);
     call_write_id(out, "record", "rec", finding->record.id);

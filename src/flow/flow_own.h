@@ -52,7 +52,7 @@ struct item {
     struct decide_verdict verdict;
     struct thread_open *thread;
     const struct known *copy_of; /* it repeats this one, and belongs to its question, whatever was asked since; may be NULL */
-    struct lead_answer lead; /* whose it is; lead.lead 0: nobody's */
+    struct lead_answer lead;     /* whose it is; lead.lead 0: nobody's */
     struct ledger_command submit;
     struct effect_order order;
     bool forwards;

@@ -20,10 +20,10 @@ static enum status connect(struct leads *leads, struct lead_act *act, struct rec
 {
     struct apart apart = leads_apart(leads, a->lead, b->lead);
     int64_t other = a->lead->id > b->lead->id ? a->lead->id : b->lead->id;
-    act->end = a->lead == b->lead                                  ? LEAD_ACT_BEFORE
-               : apart.different != NULL                           ? LEAD_ACT_APART
+    act->end = a->lead == b->lead                                   ? LEAD_ACT_BEFORE
+               : apart.different != NULL                            ? LEAD_ACT_APART
                : a->lead->count + b->lead->count > LEAD_RECORDS_MAX ? LEAD_ACT_FULL
-                                                                   : LEAD_ACT_DONE;
+                                                                    : LEAD_ACT_DONE;
     act->lead = a->lead->id;
     if (act->end == LEAD_ACT_APART)
         act->edge = apart.different->row.id;

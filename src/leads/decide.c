@@ -71,8 +71,8 @@ static enum status find_candidates(struct leads *leads, struct lead_query *query
     return OK;
 }
 
-enum status leads_compare(struct leads *leads, struct lead_query *query, struct lead_candidate *ret, size_t most, size_t *ret_count,
-                          int64_t *ret_known, struct why *why)
+enum status leads_compare(struct leads *leads, struct lead_query *query, struct lead_candidate *ret, size_t most,
+                          size_t *ret_count, int64_t *ret_known, struct why *why)
 {
     const struct record_node *known = record_by_h(leads, query->h);
     size_t count = 0;
@@ -132,8 +132,9 @@ static struct record_node *anchor_in(const struct leads *leads, const struct lea
 
 /* ---- what follows ---- */
 
-static enum status add_edge(struct leads *leads, enum lead_edge_kind kind, const struct record_node *a, const struct record_node *b,
-                            const char *rule, const struct match_result *result, struct edge_node **ret, struct why *why)
+static enum status add_edge(struct leads *leads, enum lead_edge_kind kind, const struct record_node *a,
+                            const struct record_node *b, const char *rule, const struct match_result *result,
+                            struct edge_node **ret, struct why *why)
 {
     struct edge_node *edge = edge_new(leads, kind, a, b, rule);
     if (edge == NULL)
@@ -170,10 +171,12 @@ static enum status ask(struct leads *leads, struct deciding *deciding, struct le
 
 static bool contradicts(const struct match_result *result)
 {
-    for (size_t i = 0; i < result->line_count; i++)
-        if (strcmp(result->lines[i].level, "conflict") == 0)
+    for (size_t i = 0; i < result->line_count; i++) {
+        const struct match_line *line = &result->lines[i];
+        if (strcmp(line->level, "conflict") == 0 || (strcmp(line->field, "born") == 0 && strcmp(line->level, "differs") == 0))
             return true;
-    return strncmp(result->rule, "veto", 4) == 0;
+    }
+    return false;
 }
 
 /* May a rule make one of these two, both of which the record is the same as? */

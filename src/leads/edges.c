@@ -19,8 +19,8 @@ struct edge_node *edge_add(struct leads *leads, const struct row_lead_edge *row)
     return arena->failed ? NULL : edge;
 }
 
-struct edge_node *edge_new(struct leads *leads, enum lead_edge_kind kind, const struct record_node *a, const struct record_node *b,
-                           const char *rule)
+struct edge_node *edge_new(struct leads *leads, enum lead_edge_kind kind, const struct record_node *a,
+                           const struct record_node *b, const char *rule)
 {
     struct ledger *ledger = leads->config.ledger;
     struct row_lead_edge row = {
@@ -50,7 +50,8 @@ void edge_take_back(struct leads *leads, struct edge_node *edge, struct bytes ac
     edge->told_back = false;
 }
 
-static bool is_between(const struct leads *leads, const struct edge_node *edge, const struct lead_node *a, const struct lead_node *b)
+static bool is_between(const struct leads *leads, const struct edge_node *edge, const struct lead_node *a,
+                       const struct lead_node *b)
 {
     const struct record_node *from = record_at(leads, edge->row.a), *to = record_at(leads, edge->row.b);
     return from != NULL && to != NULL && ((from->lead == a && to->lead == b) || (from->lead == b && to->lead == a));

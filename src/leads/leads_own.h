@@ -129,8 +129,8 @@ struct apart {
 };
 struct apart leads_apart(const struct leads *leads, const struct lead_node *a, const struct lead_node *b);
 
-struct edge_node *edge_new(struct leads *leads, enum lead_edge_kind kind, const struct record_node *a, const struct record_node *b,
-                           const char *rule);
+struct edge_node *edge_new(struct leads *leads, enum lead_edge_kind kind, const struct record_node *a,
+                           const struct record_node *b, const char *rule);
 struct edge_node *edge_add(struct leads *leads, const struct row_lead_edge *row);
 void edge_take_back(struct leads *leads, struct edge_node *edge, struct bytes actor, struct bytes note);
 

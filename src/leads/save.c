@@ -34,9 +34,11 @@ static enum status save_records(struct leads *leads, struct why *why)
     return store_run(leads->config.store, &LEAD_KEY_ADD, finds, found, NULL, NULL, NULL, why);
 }
 
-enum status lead_row(const struct row_lead_record *records, size_t count, struct arena *arena, struct row_lead *ret, struct why *why)
+enum status lead_row(const struct row_lead_record *records, size_t count, struct arena *arena, struct row_lead *ret,
+                     struct why *why)
 {
-    struct row_lead row = {.id = records[0].id, .space = records[0].space, .records = (int64_t)count, .created = records[0].created};
+    struct row_lead row = {
+        .id = records[0].id, .space = records[0].space, .records = (int64_t)count, .created = records[0].created};
     for (size_t i = 0; i < count; i++) {
         struct lead_given given;
         TRY(lead_content_read(records[i].content, arena, &given, why));
