@@ -46,7 +46,8 @@ static int get(struct cli *cli, const char *verb, struct client_reply *ret)
 {
     int64_t id;
     if (!id_parse("lead", bytes_of(cli->arguments[0]), &id))
-        return cli_fail(CLI_USAGE, "\"%.60s\" is not the id of a lead (lead_…). List them with: semel leads ls", cli->arguments[0]);
+        return cli_fail(CLI_USAGE, "\"%.60s\" is not the id of a lead (lead_…). List them with: semel leads ls",
+                        cli->arguments[0]);
     return client_call(cli, &(struct client_request){.method = "GET", .path = client_path(cli, COLLECTION, verb)}, ret);
 }
 

@@ -8,14 +8,14 @@
 
 #define COLLECTION "/v1/leads"
 
-#define PERSON_OPTIONS                                                                                                            \
-    {"--email", "ADDRESS", CLI_TEXT, "An e-mail address.", NULL, NULL, NULL, false},                                              \
-        {"--phone", "NUMBER", CLI_TEXT, "A phone number; a national one needs --country.", NULL, NULL, NULL, false},              \
-        {"--name", "NAME", CLI_TEXT, "The person's name.", NULL, NULL, NULL, false},                                              \
-        {"--company", "NAME", CLI_TEXT, "Their company.", NULL, NULL, NULL, false},                                               \
-        {"--country", "COUNTRY", CLI_TEXT, "Their country.", NULL, NULL, NULL, false},                                            \
-    {                                                                                                                             \
-        "--external-id", "ID", CLI_TEXT, "What the source calls this person.", NULL, NULL, NULL, false                            \
+#define PERSON_OPTIONS                                                                                               \
+    {"--email", "ADDRESS", CLI_TEXT, "An e-mail address.", NULL, NULL, NULL, false},                                 \
+        {"--phone", "NUMBER", CLI_TEXT, "A phone number; a national one needs --country.", NULL, NULL, NULL, false}, \
+        {"--name", "NAME", CLI_TEXT, "The person's name.", NULL, NULL, NULL, false},                                 \
+        {"--company", "NAME", CLI_TEXT, "Their company.", NULL, NULL, NULL, false},                                  \
+        {"--country", "COUNTRY", CLI_TEXT, "Their country.", NULL, NULL, NULL, false},                               \
+    {                                                                                                                \
+        "--external-id", "ID", CLI_TEXT, "What the source calls this person.", NULL, NULL, NULL, false               \
     }
 
 const struct cli_option leads_add_options[] = {
@@ -36,7 +36,8 @@ const struct cli_option leads_merge_options[] = {
 };
 
 const struct cli_option leads_undo_options[] = {
-    {"--different", NULL, CLI_SWITCH, "And they are different: no rule joins them, nobody is asked again.", NULL, NULL, NULL, false},
+    {"--different", NULL, CLI_SWITCH, "And they are different: no rule joins them, nobody is asked again.", NULL, NULL, NULL,
+     false},
     {"--note", "TEXT", CLI_TEXT, "How you know; it is kept with the decision.", NULL, NULL, NULL, false},
     {0},
 };
@@ -89,9 +90,9 @@ static void print_candidates(struct cli *cli, const struct json *candidates)
         const struct json *one = &candidates->items[i];
         char bits[32];
         snprintf(bits, sizeof bits, "%+.1f", (double)json_get_i64(one, "score") / 1000.0);
-        const struct bytes cells[] = {print_field(cli, one, "lead"),    print_field(cli, one, "zone"),
+        const struct bytes cells[] = {print_field(cli, one, "lead"),          print_field(cli, one, "zone"),
                                       arena_dup(&cli->arena, bytes_of(bits)), print_field(cli, one, "name"),
-                                      print_field(cli, one, "company"), print_field(cli, one, "because")};
+                                      print_field(cli, one, "company"),       print_field(cli, one, "because")};
         struct bytes zone = print_field(cli, one, "zone");
         table_add(&table, cells, bytes_is(zone, "same") ? COLOUR_GREEN : bytes_is(zone, "review") ? COLOUR_YELLOW : COLOUR_DIM);
     }
@@ -134,8 +135,8 @@ int leads_merge_run(struct cli *cli)
     if (cli_on(cli, "--json"))
         print_json(&reply.json);
     else if (print_field(cli, &reply.json, "edge").len > 0)
-        print_line("%.*s is one lead now. To take it back: semel leads undo %.*s", BYTES_ARG(print_field(cli, &reply.json, "lead")),
-                   BYTES_ARG(print_field(cli, &reply.json, "edge")));
+        print_line("%.*s is one lead now. To take it back: semel leads undo %.*s",
+                   BYTES_ARG(print_field(cli, &reply.json, "lead")), BYTES_ARG(print_field(cli, &reply.json, "edge")));
     else
         print_line("%.*s was one lead already.", BYTES_ARG(print_field(cli, &reply.json, "lead")));
     return CLI_OK;

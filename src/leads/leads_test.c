@@ -59,7 +59,8 @@ static void nothing(struct engine_command *command)
     (void)command;
 }
 
-static enum status run(struct house *house, enum status (*write)(struct store *, struct ledger *, struct engine_command *, struct why *))
+static enum status run(struct house *house,
+                       enum status (*write)(struct store *, struct ledger *, struct engine_command *, struct why *))
 {
     struct engine_command command = {.write = write, .arena = &house->arena, .done = nothing};
     house_advance(house, WHEN_SECOND);
@@ -229,8 +230,8 @@ static const char *dump(struct house *house)
     buf_init(&buf, 64 << 10);
     for (size_t i = 0; i < stored->lead_count; i++) {
         const struct row_lead *lead = &stored->leads[i];
-        buf_printf(&buf, "lead %lld %.*s %.*s %lld %lld %lld:", (long long)lead->id, BYTES_ARG(lead->name), BYTES_ARG(lead->company),
-                   (long long)lead->records, (long long)lead->created, (long long)lead->updated);
+        buf_printf(&buf, "lead %lld %.*s %.*s %lld %lld %lld:", (long long)lead->id, BYTES_ARG(lead->name),
+                   BYTES_ARG(lead->company), (long long)lead->records, (long long)lead->created, (long long)lead->updated);
         for (size_t k = 0; k < stored->record_count; k++)
             if (stored->records[k].lead == lead->id)
                 buf_printf(&buf, " %lld %.*s", (long long)stored->records[k].id, BYTES_ARG(stored->records[k].content));
