@@ -18,10 +18,10 @@ import pytest
 import providers
 from semel_process import REPO, binary, until
 
-DOCUMENTS = ["README.md", "docs/using/effects.md", "docs/using/forward.md", "docs/using/exceptions.md", "docs/using/models.md"]
+DOCUMENTS = ["README.md", "docs/using/effects.md", "docs/using/forward.md", "docs/using/exceptions.md", "docs/using/models.md", "docs/using/leads.md"]
 BLOCK = re.compile(r"^<!-- run(?:: (?P<fault>[^\n]*?))? -->\n+```(?P<kind>console|yaml)\n(?P<text>.*?)^```$", re.M | re.S)
 FAKES = {"stripe": "stripe", "crm": "generic", "slack": "slack", "openai": "openai", "local": "openai"}
-ID = re.compile(r"\b(?:int|eff|exc)_[0-9a-z]{13}\b")
+ID = re.compile(r"\b(?:int|eff|exc|lead|rec|edg)_[0-9a-z]{13}\b")
 URL = "http://127.0.0.1:7363"
 CHANGING = [
     (ID, "ID"),
