@@ -63,7 +63,7 @@ static enum status run(struct house *house,
                        enum status (*write)(struct store *, struct ledger *, struct engine_command *, struct why *))
 {
     struct engine_command command = {.write = write, .arena = &house->arena, .done = nothing};
-    house_advance(house, WHEN_SECOND);
+    house_advance(house, WHEN_MS); /* on PostgreSQL it is waited for */
     engine_step(house->engine, &command);
     if (command.status != OK && command.status != NOTHING)
         check_fail(__FILE__, __LINE__, "%s: %s", status_name(command.status), command.why.text);
