@@ -146,11 +146,15 @@ static enum status add_edge(struct leads *leads, enum lead_edge_kind kind, const
     return OK;
 }
 
+#define JOINED_MAX 8 /* leads that one record makes one */
+
 struct deciding {
     struct lead_query *query;
     struct record_node *record;
     const struct people *people;
     struct lead_answer *answer;
+    const struct match_person *joined[JOINED_MAX]; /* the leads that it joined, as they were before */
+    size_t joined_count;
 };
 
 /* A person is asked, once about each pair of leads. */
@@ -179,20 +183,21 @@ static bool contradicts(const struct match_result *result)
     return false;
 }
 
-/* May a rule make one of these two, both of which the record is the same as? */
-static enum status may_bridge(struct leads *leads, struct lead_node *a, struct lead_node *b, bool *ret, struct why *why)
+/* May a rule make this one a part of what the record joined before? They are compared as they were without the record. */
+static bool may_bridge(const struct leads *leads, const struct deciding *deciding, const struct lead_node *lead)
 {
-    struct match_result result;
-    struct match_world world = {.leads = 0};
-    struct apart apart = leads_apart(leads, a, b);
-    *ret = false;
-    if (a->count + b->count > LEAD_RECORDS_MAX || apart.different != NULL || apart.parted != NULL)
-        return OK;
-    TRY(lead_person_of(leads, a, why));
-    TRY(lead_person_of(leads, b, why));
-    match_compare(a->person, b->person, &world, &result);
-    *ret = !contradicts(&result);
-    return OK;
+    const struct lead_node *joined = deciding->record->lead;
+    struct apart apart = leads_apart(leads, joined, lead);
+    if (joined->count + lead->count > LEAD_RECORDS_MAX || apart.different != NULL || apart.parted != NULL)
+        return false;
+    for (size_t i = 0; i < deciding->joined_count; i++) {
+        struct match_result result;
+        struct match_world world = {.leads = 0};
+        match_compare(deciding->joined[i], lead->person, &world, &result);
+        if (contradicts(&result))
+            return false;
+    }
+    return deciding->joined_count < JOINED_MAX;
 }
 
 static enum status join(struct leads *leads, struct deciding *deciding, struct lead_node *lead, const struct match_result *result,
@@ -200,6 +205,7 @@ static enum status join(struct leads *leads, struct deciding *deciding, struct l
 {
     struct record_node *anchor = anchor_in(leads, deciding->query, lead);
     struct edge_node *edge;
+    deciding->joined[deciding->joined_count++] = lead->person;
     TRY(add_edge(leads, LEAD_EDGE_SAME, deciding->record, anchor, rule, result, &edge, why));
     if (deciding->answer->edge == 0)
         deciding->answer->edge = edge->row.id;
@@ -211,25 +217,21 @@ static enum status join(struct leads *leads, struct deciding *deciding, struct l
 static enum status settle(struct leads *leads, struct deciding *deciding, const struct lead_candidate *candidates, size_t count,
                           struct why *why)
 {
-    bool joined = false;
     for (size_t i = 0; i < count && candidates[i].result.zone != MATCH_NEW; i++) {
         const struct match_result *result = &candidates[i].result;
         struct lead_node *lead = lead_at(leads, candidates[i].lead);
-        bool may = result->zone == MATCH_SAME && lead->count < LEAD_RECORDS_MAX;
+        bool first = deciding->joined_count == 0;
         if (lead == deciding->record->lead)
             continue;
-        if (may && joined)
-            TRY(may_bridge(leads, deciding->record->lead, lead, &may, why));
-        if (may) {
-            TRY(join(leads, deciding, lead, result, joined ? "bridge" : result->rule, why));
-            joined = true;
+        if (result->zone == MATCH_SAME && (first ? lead->count < LEAD_RECORDS_MAX : may_bridge(leads, deciding, lead))) {
+            TRY(join(leads, deciding, lead, result, first ? result->rule : "bridge", why));
             continue;
         }
         TRY(ask(leads, deciding, lead, result, why));
         if (deciding->answer->other != 0)
             break; /* one question about one record */
     }
-    deciding->answer->found = joined ? LEAD_SAME : deciding->answer->other != 0 ? LEAD_REVIEW : LEAD_NEW;
+    deciding->answer->found = deciding->joined_count > 0 ? LEAD_SAME : deciding->answer->other != 0 ? LEAD_REVIEW : LEAD_NEW;
     return OK;
 }
 
