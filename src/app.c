@@ -30,6 +30,7 @@ struct app {
     struct api api;
     sigset_t signals;
     pthread_t signal_thread;
+    struct tls *mail_tls;
 };
 
 static int complain(int code, const char *sentence)
@@ -277,6 +278,7 @@ static enum status open_data(struct app *app, struct why *why)
     app->api.engine = app->engine;
     app->api.open = app->options->open;
     app->api.storage = app->options->postgres_url != NULL ? "postgres" : "sqlite";
+    app->api.data_dir = app->options->data_dir;
     app->api.started_us = env_real()->boot_us(env_real());
     TRY(app->options->policy_file != NULL ? apply_file(app, why) : load_stored(app, why));
     TRY(open_secrets(app, why));
@@ -312,19 +314,27 @@ static enum status open_http(struct app *app, struct why *why)
     TRY(http_server_open(&config, &app->api.server, why));
     http_server_every(app->api.server, REFRESH_EVERY_US, api_refresh, &app->api);
     http_server_every(app->api.server, LLM_EVERY_US, llm_tick, &app->api);
+    http_server_every(app->api.server, REFRESH_EVERY_US, backtest_tick, &app->api);
     engine_stand_in(app->engine, stand_in, app->api.server);
     return OK;
 }
 
-/* On the HTTP face's loop: policy, tokens and answers are there. */
+/* On the HTTP face's loop: policy, tokens and answers are there. With `semel up` there are no tokens to log in with. */
 static enum status open_mail(struct app *app, struct why *why)
 {
-    const char *listen[] = {app->options->lmtp, app->options->smtp};
-    for (size_t i = 0; i < 2; i++) {
+    const struct app_options *options = app->options;
+    const char *listen[API_MAILS] = {options->lmtp, options->smtp, options->smtps};
+    if (options->tls_cert != NULL && (options->smtp != NULL || options->smtps != NULL))
+        TRY(tls_open(options->tls_cert, options->tls_key, NULL, &app->mail_tls, why));
+    for (size_t i = 0; i < API_MAILS; i++) {
         const struct smtp_server_config config = {
             .loop = http_server_loop(app->api.server),
             .listen = listen[i],
             .lmtp = i == 0,
+            .tls = i > 0 ? app->mail_tls : NULL,
+            .tls_at_once = i == 2,
+            .login = i > 0 && !options->open ? mail_login : NULL,
+            .login_required = i > 0 && options->smtp_login,
             .limits = smtp_limits_default,
             .find = mail_find,
             .deliver = mail_deliver,
@@ -339,14 +349,14 @@ static enum status open_mail(struct app *app, struct why *why)
 
 static void stop_mail(struct app *app)
 {
-    for (size_t i = 0; i < 2; i++)
+    for (size_t i = 0; i < API_MAILS; i++)
         if (app->api.mail[i] != NULL)
             smtp_server_stop(app->api.mail[i]);
 }
 
 static void free_mail(struct app *app)
 {
-    for (size_t i = 0; i < 2; i++)
+    for (size_t i = 0; i < API_MAILS; i++)
         if (app->api.mail[i] != NULL)
             smtp_server_free(app->api.mail[i]);
 }
@@ -359,8 +369,8 @@ static void greet(const struct app *app)
            app->options->open ? "open on this computer only" : "tokens required");
     printf("├─ API      %s://%s/v1          (OpenAPI: %s://%s/v1/openapi.json)\n", scheme, address, scheme, address);
     printf("├─ Health   %s://%s/readyz      (metrics: %s://%s/metrics)\n", scheme, address, scheme, address);
-    static const char *const names[] = {"LMTP", "SMTP"};
-    for (size_t i = 0; i < 2; i++)
+    static const char *const names[API_MAILS] = {"LMTP", "SMTP", "SMTPS"};
+    for (size_t i = 0; i < API_MAILS; i++)
         if (app->api.mail[i] != NULL)
             printf("├─ Mail     %s on %s\n", names[i], smtp_server_address(app->api.mail[i]));
     printf("└─ Try      semel claim --workflow demo --key hello-1\n");
@@ -417,7 +427,9 @@ int app_run(const struct app_options *options)
     if (app->api.server != NULL)
         http_server_close(app->api.server); /* runs the loop until all is closed */
     gateway_free(&app->api);
+    backtest_end(&app->api);
     free_mail(app);
+    tls_close(app->mail_tls);
     tally_free(app->api.tally);
     llm_close(app->api.llm);
     policy_free(app->api.policy);

@@ -11,8 +11,9 @@
 
 struct app_options {
     const char *data_dir, *listen, *policy_file, *postgres_url, *tls_cert, *tls_key;
-    const char *lmtp, *smtp; /* where mail is taken; NULL: nowhere */
-    const char *master_key;  /* a file; NULL: the service manager's credential, else our own in the data directory */
+    const char *lmtp, *smtp, *smtps; /* where mail is taken; NULL: nowhere */
+    bool smtp_login;                 /* SMTP only after a login */
+    const char *master_key;          /* a file; NULL: the service manager's credential, else our own in the data directory */
     enum log_level log_level;
     enum log_format log_format;
     bool open; /* `up`: loopback only, no tokens asked for */

@@ -11,9 +11,9 @@ FUNCTION_LINES_MAX = 70
 # Who may include whom: a folder includes only those before it. Verbs and nouns of the same row do not include each other.
 LAYERS = [
     ['base'], ['env'], ['store'],
-    ['secret', 'guard', 'match'], ['fingerprint'], ['destination', 'mcp', 'receive'], ['policy'],
+    ['secret', 'guard', 'match'], ['fingerprint'], ['identity'], ['mail'], ['destination', 'mcp', 'receive'], ['policy'],
     ['audit'], ['ledger', 'access', 'lint'], ['exceptions', 'runs'], ['engine'],
-    ['act', 'direct'], ['decide', 'leads', 'stage', 'threads'], ['flow'],
+    ['act', 'direct'], ['bridge', 'decide', 'leads', 'stage', 'threads'], ['flow'], ['doctor'],
     ['http'],
     ['smtp'],
     ['api'],

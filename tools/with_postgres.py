@@ -18,10 +18,12 @@ def binaries():
     return found[-1] if found else None
 
 
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(('127.0.0.1', 0))
-        return probe.getsockname()[1]
+def reserve():
+    """A socket that keeps a port for the server, which listens there with SO_REUSEADDR as well."""
+    held = socket.socket()
+    held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    held.bind(('127.0.0.1', 0))
+    return held
 
 
 def as_owner(command):
@@ -36,15 +38,16 @@ def cluster():
     if os.getuid() == 0:
         user = pwd.getpwnam('postgres')
         os.chown(where, user.pw_uid, user.pw_gid)
-    data, port = os.path.join(where, 'data'), free_port()
+    data, place = os.path.join(where, 'data'), reserve()
+    port = place.getsockname()[1]
     try:
-        subprocess.run(as_owner([str(binaries() / 'initdb'), '-D', data, '-A', 'trust', '-U', 'postgres', '--no-sync']),
+        subprocess.run(as_owner([str(binaries() / 'initdb'), '-D', data, '-A', 'trust', '-U', 'postgres', '-E', 'UTF8', '--locale=C', '--no-sync']),
                        check=True, stdout=subprocess.DEVNULL)
         log = open(os.path.join(where, 'log'), 'wb')
         server = subprocess.Popen(as_owner([str(binaries() / 'postgres'), '-D', data, '-p', str(port), '-k', where,
                                             '-c', 'listen_addresses=127.0.0.1', '-c', 'max_connections=200']),
                                   stdout=log, stderr=log)
-        for _ in range(300):
+        for _ in range(1200):
             if subprocess.run([str(binaries() / 'pg_isready'), '-q', '-h', '127.0.0.1', '-p', str(port)]).returncode == 0:
                 break
             time.sleep(0.1)
@@ -55,6 +58,7 @@ def cluster():
         os.kill(postmaster, signal.SIGINT)
         server.wait(timeout=60)
     finally:
+        place.close()
         shutil.rmtree(where, ignore_errors=True)
 
 

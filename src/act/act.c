@@ -66,6 +66,8 @@ static int64_t start_ready(struct act *act, int64_t boot_us)
             const struct destination *destination = place->ready->destination;
             if (pace_free(&place->pace, destination, boot_us, &at_us) == 0) {
                 wake_us = at_us < wake_us ? at_us : wake_us;
+                if (place->pace.running >= destination->concurrency)
+                    engine_call_others(act->engine); /* they may have a call free */
                 break;
             }
             pace_begin(&place->pace, destination);
@@ -258,6 +260,12 @@ static void *delivery_main(void *arg)
     return NULL;
 }
 
+/* Another node has its hands full. */
+static void called(void *arg)
+{
+    act_wake(arg);
+}
+
 enum status act_open(const struct act_config *config, struct act **ret_act, struct why *why)
 {
     struct act *act = calloc(1, sizeof *act);
@@ -271,6 +279,7 @@ enum status act_open(const struct act_config *config, struct act **ret_act, stru
     act->back_last = &act->back_first;
     act->calls_last = &act->calls_first;
     pthread_mutex_init(&act->lock, NULL);
+    engine_on_call(act->engine, called, act);
     *ret_act = act;
     return OK;
 }
@@ -326,6 +335,7 @@ void act_close(struct act *act)
 {
     if (act == NULL)
         return;
+    engine_on_call(act->engine, NULL, NULL);
     pthread_mutex_lock(&act->lock);
     act->stopping = true;
     pthread_mutex_unlock(&act->lock);

@@ -40,9 +40,8 @@ struct job {
     struct place *place;
     struct job *next, *bucket_next;
     enum job_stage stage;
-    bool asking;  /* the call is a question */
-    bool give_up; /* taken only to be declared unknown */
-    bool memo;    /* a model call */
+    bool asking; /* the call is a question */
+    bool memo;   /* a model call */
     struct memo_answer tokens;
     struct buf pieces; /* of a model call: how long each piece of the answer was, as uint32_t */
     struct arena arena;
@@ -111,7 +110,7 @@ void job_note(struct job *job); /* into the table of known ones */
 void job_take(struct job *job);
 void job_call(struct job *job);
 void job_ask(struct job *job);
-void job_give_up(struct job *job); /* it is stranded: only to be declared unknown */
+void job_give_up(struct job *job); /* taken only to be declared unknown, at once */
 void job_stand(struct job *job, const struct ladder_advice *advice);
 void job_back(struct job *job); /* the engine is done with its command */
 void job_say_again(struct job *job);

@@ -170,20 +170,28 @@ void job_take(struct job *job)
     int64_t tries_left = job->destination->attempts_max - job->effect.tries;
     job->begun_us = job->act->env->boot_us(job->act->env);
     job->lease_us = act_lease_us(job->destination);
+    job->fence = job->effect.fence; /* as it was looked at */
     job->command = (struct engine_command){.ledger = ledger_command(job, OP_TAKE), .also = also_taken};
     take->lease_us = job->lease_us;
     take->window_us = job->rules->window_us;
     take->capability = job->rules->capability;
     take->on_unknown = job->destination->on_unknown;
-    take->attempts_max = job->give_up ? 0 : job->effect.attempts + (tries_left > 1 ? tries_left : 1);
+    take->attempts_max = job->effect.attempts + (tries_left > 1 ? tries_left : 1);
     submit(job, JOB_TAKING);
 }
 
 void job_give_up(struct job *job)
 {
-    job->give_up = true;
-    job->place->pace.running++; /* there is no destination whose pace it could take */
+    struct ledger_command *take = &job->command.ledger;
+    job->place->pace.running++; /* nothing is sent: it need not wait until the destination may have another call */
+    job->fence = job->effect.fence;
     job->command = (struct engine_command){.ledger = ledger_command(job, OP_TAKE)};
+    take->give_up = true;
+    if (job->rules != NULL) { /* the destination is in the policy */
+        take->window_us = job->rules->window_us;
+        take->capability = job->rules->capability;
+        take->on_unknown = job->destination->on_unknown;
+    }
     submit(job, JOB_TAKING);
 }
 

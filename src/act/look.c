@@ -147,8 +147,9 @@ static void advance(struct job *job)
     struct effect_view view = view_of(job);
     struct ladder_advice advice = ladder_next(&view);
     job->asking = advice.move == LADDER_ASK;
-    job->give_up = advice.move == LADDER_GIVE_UP;
-    if (job->asking || job->give_up || advice.move == LADDER_DELIVER)
+    if (advice.move == LADDER_GIVE_UP)
+        job_give_up(job);
+    else if (job->asking || advice.move == LADDER_DELIVER)
         act_ready(job->place, job);
     else
         job_stand(job, &advice);

@@ -21,7 +21,8 @@ enum status effect_order_make(const struct destination *destination, const struc
     order.row.step = STEP_DELIVER;
     order.row.priority = PRIORITY_NORMAL;
     order.row.deadline = destination->deadline_us;
-    order.row.line = destination->ordered ? BYTES("all") : BYTES_NONE;
+    order.row.line = command->line = destination->ordered ? BYTES("all") : BYTES_NONE;
+    command->place = order.row.destination;
     order.row.owner = destination->owner.len > 0 ? arena_dup(arena, destination->owner) : BYTES_NONE;
     if (arena->failed)
         return why_set(why, FULL, "no memory for an effect");

@@ -99,12 +99,19 @@ enum status outbox_stand(struct store *store, struct ledger *ledger, const struc
     return OK;
 }
 
-enum status outbox_again(struct store *store, struct ledger *ledger, const struct row_effect *effect, struct why *why)
+enum status outbox_again(struct store *store, struct ledger *ledger, const struct row_effect *effect, bool *ret_changed,
+                         struct why *why)
 {
-    int64_t left_us = effect->deadline != 0 ? effect->deadline - effect->created : 0;
+    int64_t left_us = effect->deadline != 0 ? effect->deadline - effect->created : 0, changed = 0;
     struct q_outbox_again again = {effect->intent, STEP_DELIVER, ledger->now.wall_us,
-                                   left_us != 0 ? ledger->now.wall_us + left_us : 0};
-    return change(store, ledger, effect->space, &OUTBOX_AGAIN, &again, effect->intent, why);
+                                   left_us != 0 ? ledger->now.wall_us + left_us : 0, ret_changed != NULL ? effect->due : -1};
+    if (ret_changed == NULL)
+        return change(store, ledger, effect->space, &OUTBOX_AGAIN, &again, effect->intent, why);
+    TRY(store_run(store, &OUTBOX_AGAIN, &again, 1, NULL, NULL, &changed, why));
+    if (changed > 0)
+        note(ledger, effect->space, effect->intent, &OUTBOX_AGAIN, &again);
+    *ret_changed = changed > 0;
+    return OK;
 }
 
 enum status outbox_finish(struct store *store, struct ledger *ledger, const struct row_effect *effect, struct bytes note_text,

@@ -56,7 +56,9 @@ CHECKED enum status outbox_stand(struct store *store, struct ledger *ledger, con
                                  const struct q_outbox_stand *stand, bool *ret_changed, struct why *why);
 
 /* A person, or many at once: it is to be sent again, now, with as much time as it had; or it is done with. */
-CHECKED enum status outbox_again(struct store *store, struct ledger *ledger, const struct row_effect *effect, struct why *why);
+/* `ret_changed` NULL: whatever has become of the row since it was looked at. */
+CHECKED enum status outbox_again(struct store *store, struct ledger *ledger, const struct row_effect *effect, bool *ret_changed,
+                                 struct why *why);
 CHECKED enum status outbox_finish(struct store *store, struct ledger *ledger, const struct row_effect *effect, struct bytes note,
                                   struct why *why);
 

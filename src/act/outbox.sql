@@ -52,9 +52,9 @@ WHERE o.destination = :destination AND o.step < 2 AND i.state NOT IN (1, 2) AND 
   AND CASE WHEN o.deadline <> 0 THEN o.deadline ELSE o.created + :patience END <= :now
 ORDER BY o.intent LIMIT :most
 
--- Someone carries it out: it is looked at again when that must be over.
+-- Someone carries it out: it is looked at again when that must be over, also when a person had it before.
 -- query outbox_taken(intent i, due i, quiet i)
-UPDATE outbox SET due = :due, quiet = :quiet, tries = tries + 1 WHERE intent = :intent
+UPDATE outbox SET step = 0, due = :due, quiet = :quiet, tries = tries + 1 WHERE intent = :intent
 
 -- What became of an attempt.
 -- query outbox_ended(intent i, step i, due i, quiet i, status i, note t)
@@ -68,9 +68,17 @@ UPDATE outbox SET step = :step, due = :due, probes = :probes WHERE intent = :int
 -- query outbox_ask(intent i, step i, due i)
 UPDATE outbox SET step = :step, due = :due, probes = 0 WHERE intent = :intent
 
--- A person said: again. Its attempts and questions begin anew.
--- query outbox_again(intent i, step i, due i, deadline i)
-UPDATE outbox SET step = :step, attended = 0, due = :due, deadline = :deadline, tries = 0, probes = 0 WHERE intent = :intent
+-- A person said: again. Its attempts and questions begin anew. With a `seen_due` from 0 on, unless somebody has changed the row since it was looked at.
+-- query outbox_again(intent i, step i, due i, deadline i, seen_due i)
+UPDATE outbox SET step = :step, attended = 0, due = :due, deadline = :deadline, tries = 0, probes = 0 WHERE intent = :intent AND (due = :seen_due OR :seen_due < 0)
+
+-- The last that waits in one of these lines.
+-- query outbox_line_last(destination t, line t) -> intent i
+-- sqlite:
+SELECT coalesce(max(intent), 0) FROM outbox WHERE destination = :destination AND line = :line AND step < 3
+-- postgres arrays:
+SELECT coalesce(max(f.intent), 0) FROM unnest(:destination::text[], :line::text[]) AS u(destination, line)
+CROSS JOIN LATERAL (SELECT max(o.intent) AS intent FROM outbox o WHERE o.destination = u.destination AND o.line = u.line AND o.step < 3) AS f
 
 -- query outbox_has(intent i) -> intent i
 SELECT intent FROM outbox WHERE intent = :intent
@@ -90,6 +98,20 @@ FROM outbox o JOIN intent i ON i.id = o.intent
 WHERE o.space = :space AND o.intent < :before AND coalesce(:destination, o.destination) = o.destination
   AND (i.state = :state OR :state < 0) AND (o.step = :step OR :step < 0)
 ORDER BY o.intent DESC LIMIT :most
+
+-- Those of a filter that are not finished, newest first, a page at a time; step -1 is every one of them.
+-- query effect_walk(space t, destination t, step i, before i, most i) -> intent i, step i, attended i, due i, deadline i, created i, state i, fence i, ambiguous i
+SELECT o.intent, o.step, o.attended, o.due, o.deadline, o.created, i.state, i.fence, i.ambiguous
+FROM outbox o JOIN intent i ON i.id = o.intent
+WHERE o.space = :space AND o.intent < :before AND coalesce(:destination, o.destination) = o.destination AND (o.step = :step OR (:step < 0 AND o.step < 3))
+ORDER BY o.intent DESC LIMIT :most
+
+-- How many they are, by all that says what may be done with them.
+-- query effect_tally(space t, destination t, step i, before i) -> attended i, state i, ambiguous i, effects i
+SELECT o.attended, i.state, i.ambiguous, count(*)
+FROM outbox o JOIN intent i ON i.id = o.intent
+WHERE o.space = :space AND o.intent < :before AND coalesce(:destination, o.destination) = o.destination AND (o.step = :step OR (:step < 0 AND o.step < 3))
+GROUP BY o.attended, i.state, i.ambiguous
 
 -- What is forgotten with an intent.
 -- query outbox_forget_request(intent i)

@@ -147,7 +147,13 @@ static enum status send_again(struct store *store, struct ledger *ledger, struct
 {
     TRY(exception_close(store, ledger, at.effect.intent, EXCEPTION_DEAD_LETTER, BYTES("retry"), BYTES("bo"), BYTES("why not"),
                         why));
-    return outbox_again(store, ledger, &at.effect, why);
+    return outbox_again(store, ledger, &at.effect, NULL, why);
+}
+
+static enum status take_again(struct store *store, struct ledger *ledger, struct why *why)
+{
+    struct q_outbox_taken taken = {at.effect.intent, ledger->now.wall_us + WHEN_MINUTE, 78};
+    return outbox_taken(store, ledger, BYTES("main"), &taken, why);
 }
 
 static enum status finish(struct store *store, struct ledger *ledger, struct why *why)
@@ -197,6 +203,21 @@ TEST_BOTH(the_audit_alone_rebuilds_the_outbox_and_its_exceptions)
     CHECK_INT(at.effect.step, STEP_FINISHED);
     CHECK_INT(audit_verify(engine_store(house.engine), &verified, &why), OK);
     CHECK_INT(verified.bad_id, 0);
+    house_close(&house);
+}
+
+TEST_BOTH(what_is_taken_back_from_a_person_is_looked_at_again)
+{
+    struct house house;
+    begin(&house, storage);
+    check_rebuilt(&house, 0);
+    change(&house, give_to_a_person);
+    check_rebuilt(&house, 1);
+    CHECK_INT(at.effect.step, STEP_PERSON);
+    change(&house, take_again); /* its caller came back, and dies in the middle of it */
+    check_rebuilt(&house, 1);
+    CHECK_INT(at.effect.step, STEP_DELIVER);
+    CHECK(at.effect.due < OUTBOX_NEVER);
     house_close(&house);
 }
 

@@ -18,6 +18,7 @@ void outbox_apply(struct row_outbox *row, const struct query *query, const void 
         *row = *(const struct row_outbox *)params;
     } else if (query == &OUTBOX_TAKEN) {
         const struct q_outbox_taken *taken = params;
+        row->step = STEP_DELIVER;
         row->due = taken->due;
         row->quiet = taken->quiet;
         row->tries++;

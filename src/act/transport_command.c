@@ -17,8 +17,6 @@
 
 #include "act/transport_own.h"
 
-extern char **environ;
-
 /* ---- starting ---- */
 
 static char **make_environment(const struct effect_request *request, struct arena *arena)

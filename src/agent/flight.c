@@ -39,8 +39,11 @@ static void unlink_flight(struct proxy *proxy, struct flight *flight)
     pthread_cond_broadcast(&proxy->changed);
 }
 
+/* With the lock, or before anyone else knows it. */
 static void flight_free(struct flight *flight)
 {
+    if (flight->same != NULL && --flight->same->uses == 0)
+        free(flight->same);
     buf_release(&flight->line);
     buf_release(&flight->answer);
     arena_release(&flight->arena);
@@ -58,15 +61,19 @@ static bool is_abandoned(struct proxy *proxy, struct flight *flight)
 }
 
 /* `settles`: an equal call after this one may be meant anew, where the rules let it repeat. */
-static void answer(struct proxy *proxy, struct flight *flight, struct bytes line, bool settles)
+static void answer(struct worker *worker, struct flight *flight, struct bytes line, bool settles)
 {
-    pthread_mutex_lock(&proxy->lock);
-    bool abandoned = flight->abandoned;
-    if (settles && !abandoned) /* before the client can send the next one */
-        mcp_repeats_answered(&proxy->repeats, &flight->identity.content, flight->number, now_us());
-    pthread_mutex_unlock(&proxy->lock);
-    if (!abandoned)
-        proxy_tell(proxy, line);
+    struct why why = {""};
+    int code = CLI_OK;
+    if (is_abandoned(worker->proxy, flight))
+        return;
+    if (settles && flight->calls.content != NULL && /* before the client can send the next one */
+        way_answered(&worker->way, &flight->calls, &code, &why) != OK)
+        cli_note("an equal call will be given this result once more, because the ledger cannot be used now: %s", why.text);
+    pthread_mutex_lock(&worker->proxy->lock);
+    flight->told = true; /* also before that */
+    pthread_mutex_unlock(&worker->proxy->lock);
+    proxy_tell(worker->proxy, line);
 }
 
 /* A person's way to settle it, and the model's advice not to. */
@@ -81,14 +88,15 @@ static void tell_unknown(struct proxy *proxy, struct flight *flight, const char 
             what, (int)(flight->call.tool.len < 64 ? flight->call.tool.len : 64), flight->call.tool.at, intent);
 }
 
-static void tell_replay(struct proxy *proxy, struct flight *flight, const struct way_answer *claim)
+static void tell_replay(struct worker *worker, struct flight *flight, const struct way_answer *claim)
 {
+    struct proxy *proxy = worker->proxy;
     struct buf out;
     buf_init(&out, 2 * MCP_LINE_MAX);
     bool written = flight->turn.named ? mcp_write_turn_replay(&out, flight->message.id, &claim->result, claim->intent)
                                       : mcp_write_replay(&out, flight->message.id, &claim->result, claim->intent);
     if (written && !out.failed)
-        answer(proxy, flight, buf_bytes(&out), true);
+        answer(worker, flight, buf_bytes(&out), true);
     else if (!is_abandoned(proxy, flight))
         proxy_tell_error(
             proxy, flight->message.id, MCP_ERROR_NOT_KEPT, claim->intent,
@@ -199,7 +207,6 @@ static bool call_server(struct worker *worker, struct flight *flight, const stru
 
 static void settle_answer(struct worker *worker, struct flight *flight, const struct way_say *claim)
 {
-    struct proxy *proxy = worker->proxy;
     struct mcp_message message;
     struct bytes kept = BYTES_NONE, line = buf_bytes(&flight->answer);
     enum ledger_verdict verdict = VERDICT_DONE;
@@ -214,7 +221,7 @@ static void settle_answer(struct worker *worker, struct flight *flight, const st
         struct bytes error = arena_printf(&flight->arena, "the MCP server answered: %s", mcp_outcome_names[outcome]);
         say_failed(worker, claim, mcp_effect_unknown(outcome, &flight->treatment), error);
     }
-    answer(proxy, flight, line, outcome == MCP_DONE);
+    answer(worker, flight, line, outcome == MCP_DONE);
 }
 
 static void carry_out(struct worker *worker, struct flight *flight, const struct way_answer *answered)
@@ -269,7 +276,7 @@ static struct way_claim name(const struct proxy *proxy, struct flight *flight, s
     if (flight->treatment.idempotent)
         order.on_unknown = ON_UNKNOWN_RETRY;
     order.workflow = proxy->workflow;
-    order.key = mcp_key_text(&flight->identity, proxy->run, flight->call.tool, flight->number, &flight->arena);
+    order.key = mcp_key_text(&flight->identity, proxy->run, flight->call.tool, flight->calls.number, &flight->arena);
     order.action = flight->call.tool.len <= MCP_ACTION_MAX ? flight->call.tool : BYTES_NONE;
     order.input = flight->identity.input;
     return order;
@@ -310,10 +317,85 @@ static bool claim(struct worker *worker, struct flight *flight, struct way_answe
     }
 }
 
+/* ---- counting ---- */
+
+static bool is_counted(const struct way_calls *calls)
+{
+    return calls->per_run > 0 || calls->content != NULL;
+}
+
+/* The number that an equal call got, or true: this one has to ask for it. */
+static bool asks_number(struct proxy *proxy, struct flight *flight)
+{
+    struct same *same = flight->same;
+    if (same == NULL)
+        return false;
+    pthread_mutex_lock(&proxy->lock);
+    bool first = !same->asked;
+    same->asked = true;
+    while (!first && !same->known)
+        pthread_cond_wait(&proxy->changed, &proxy->lock);
+    flight->calls.number = same->number;
+    bool asks = first || same->number == 0;
+    pthread_mutex_unlock(&proxy->lock);
+    return asks;
+}
+
+static void share_number(struct proxy *proxy, struct flight *flight, bool counted)
+{
+    pthread_mutex_lock(&proxy->lock);
+    flight->same->number = counted ? flight->calls.number : 0;
+    flight->same->known = true;
+    pthread_cond_broadcast(&proxy->changed);
+    pthread_mutex_unlock(&proxy->lock);
+}
+
+static enum status ask_ledger(struct worker *worker, struct flight *flight, int *ret_code, struct why *why)
+{
+    bool asks = asks_number(worker->proxy, flight);
+    struct way_calls calls = flight->calls;
+    if (!asks)
+        calls.content = NULL;
+    if (!is_counted(&calls))
+        return OK;
+    enum status status = way_count(&worker->way, &calls, ret_code, why);
+    flight->calls.refused = status == OK && calls.refused;
+    if (asks) {
+        flight->calls.number = status == OK && !calls.refused ? calls.number : 1;
+        share_number(worker->proxy, flight, status == OK && !calls.refused);
+    }
+    arena_clear(&worker->cli.arena);
+    return status;
+}
+
+/* False when it was answered. */
+static bool count(struct worker *worker, struct flight *flight)
+{
+    struct proxy *proxy = worker->proxy;
+    struct why why = {""};
+    int code = CLI_OK;
+    enum status status = ask_ledger(worker, flight, &code, &why);
+    if (status != OK && !(proxy->call_if_unreachable && code == CLI_UNREACHABLE))
+        proxy_tell_error(proxy, flight->message.id, MCP_ERROR_UNAVAILABLE, NULL,
+                         "The tool was not called, because semel's ledger cannot be used now: %s", why.text);
+    else if (flight->calls.refused)
+        proxy_tell_error(proxy, flight->message.id, MCP_ERROR_BUDGET, NULL,
+                         "This run has used up its tool calls (calls_per_run in the policy). Stop, and tell the user.");
+    else
+        return true;
+    return false;
+}
+
 static void fly(struct worker *worker, struct flight *flight)
 {
     struct proxy *proxy = worker->proxy;
     struct way_answer claimed = {.hold = -1};
+    if (!count(worker, flight))
+        return;
+    if (flight->treatment.passes) {
+        pass(proxy, flight);
+        return;
+    }
     if (!claim(worker, flight, &claimed))
         return;
     switch (claimed.verdict) {
@@ -324,7 +406,7 @@ static void fly(struct worker *worker, struct flight *flight)
             carry_out(worker, flight, &claimed);
         return;
     case VERDICT_REPLAY:
-        tell_replay(proxy, flight, &claimed);
+        tell_replay(worker, flight, &claimed);
         return;
     case VERDICT_OUTCOME_UNKNOWN:
         if (!claimed.other)
@@ -422,18 +504,30 @@ static const char *admit(struct proxy *proxy, const struct flight *flight, enum 
     *ret_code = MCP_ERROR_REQUEST;
     if (bytes_is(flight->message.id, "null") || id_in_use(proxy, flight->message.id))
         return "The id of this request is null, or that of a tool call which is still under way.";
-    *ret_code = MCP_ERROR_BUDGET;
-    if (proxy->rules.calls_per_run > 0 && proxy->calls >= proxy->rules.calls_per_run)
-        return "This run has used up its tool calls (calls_per_run in the policy). Stop, and tell the user.";
     *ret_code = MCP_ERROR_UNAVAILABLE;
     if (proxy->flight_count >= FLIGHTS_MAX)
         return "Too many tool calls are under way. The tool was not called; try again later.";
     return NULL;
 }
 
+static struct same *same_of(const struct proxy *proxy, const struct flight *flight)
+{
+    struct same *same = NULL;
+    for (const struct flight *other = proxy->flights; other != NULL && same == NULL; other = other->next)
+        if (other->same != NULL && !other->told &&
+            hash_equal(hash_bytes(&other->identity.content), hash_bytes(&flight->identity.content)))
+            same = other->same;
+    if (same == NULL)
+        same = calloc(1, sizeof *same);
+    ASSERT(same != NULL);
+    same->uses++;
+    return same;
+}
+
 static void launch(struct proxy *proxy, struct flight *flight)
 {
-    flight->number = mcp_repeats_number(&proxy->repeats, &flight->identity.content, flight->treatment.repeat_us, now_us());
+    if (flight->calls.content != NULL)
+        flight->same = same_of(proxy, flight);
     flight->next = proxy->flights;
     proxy->flights = flight;
     proxy->flight_count++;
@@ -455,10 +549,16 @@ void flight_begin(struct proxy *proxy, struct bytes line, const struct mcp_messa
     if (refused == NULL)
         refused = admit(proxy, flight, &code);
     if (refused == NULL) {
-        proxy->calls++;
         flight->treatment = mcp_treat(&proxy->rules, &proxy->hints, flight->call.tool);
-        passes = flight->treatment.passes;
-        if (!passes &&
+        bool repeats = !flight->treatment.passes && flight->treatment.repeat_us >= 0;
+        flight->calls = (struct way_calls){.server = proxy->name,
+                                           .run = proxy->run,
+                                           .per_run = proxy->rules.calls_per_run,
+                                           .content = repeats ? &flight->identity.content : NULL,
+                                           .repeat_us = flight->treatment.repeat_us,
+                                           .number = 1};
+        passes = flight->treatment.passes && !is_counted(&flight->calls);
+        if (!flight->treatment.passes &&
             (mcp_turn_of(&flight->call, &flight->treatment, &flight->arena, &flight->turn, &why) != OK ||
              mcp_identify(&flight->call, &flight->treatment, proxy->name, &flight->arena, &flight->identity, &why) != OK)) {
             code = MCP_ERROR_PARAMS;

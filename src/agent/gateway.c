@@ -5,11 +5,11 @@
 
 #include "api/forward.h"
 #include "base/when.h"
+#include "mcp/route.h"
 
 #define WAIT_MAX_US (300 * WHEN_SECOND) /* for an equal call that is under way */
 #define LEASE_MORE_US (60 * WHEN_SECOND)
 #define SCOPE_MAX 256
-#define HEADER_MISMATCH (-32001) /* of the protocol 2026-07-28 */
 
 /* ---- servers ---- */
 
@@ -45,12 +45,32 @@ static struct gateway *gateway_of(struct call *call)
     return gateway;
 }
 
+/* False when the problem was sent. */
+static bool has_bridge(struct call *call, struct gateway *gateway)
+{
+    struct api *api = call->api;
+    struct why why;
+    if (gateway->bridge != NULL || bridge_open(engine_env(api->engine), api->secrets, &gateway->bridge, &why) == OK)
+        return true;
+    problem(call, "internal", "%s.", why.text);
+    return false;
+}
+
 void gateway_close(struct api *api)
 {
     if (api->gateway == NULL)
         return;
+    api->gateway->closed = true;
     upstream_close(api->gateway->upstream); /* what it broke off is answered when the server closes */
+    bridge_close(api->gateway->bridge);
     api->gateway->upstream = NULL;
+    api->gateway->bridge = NULL;
+}
+
+void gateway_set_policy(struct gateway *gateway, struct policy *policy)
+{
+    if (gateway != NULL && gateway->bridge != NULL)
+        bridge_set_policy(gateway->bridge, policy);
 }
 
 void gateway_free(struct api *api)
@@ -61,10 +81,6 @@ void gateway_free(struct api *api)
         gateway->servers = server->next;
         mcp_hints_free(&server->hints);
         free(server);
-    }
-    if (gateway != NULL) {
-        mcp_repeats_free(&gateway->repeats);
-        mcp_budget_free(&gateway->budget);
     }
     free(gateway);
     api->gateway = NULL;
@@ -102,8 +118,8 @@ static bool make_request(struct passage *passage)
     for (size_t i = 0; request->headers != NULL && i < head->header_count; i++) {
         struct pair pair = {head->headers[i].name, head->headers[i].value};
         bool authorizes = bytes_eq_nocase(pair.name, BYTES("authorization"));
-        bool theirs =
-            authorizes && !bytes_starts(pair.value, BYTES("Bearer sml_")) && passage->destination->secret.kind == SECRET_NONE;
+        bool theirs = authorizes && !bytes_starts(pair.value, BYTES("Bearer sml_")) && passage->destination != NULL &&
+                      passage->destination->secret.kind == SECRET_NONE;
         if (theirs || !is_dropped(pair.name))
             request->headers[request->header_count++] = pair;
     }
@@ -125,25 +141,34 @@ static bool choose_scope(struct passage *passage)
     return passage->scope.len > 0 && passage->scope.len <= SCOPE_MAX && bytes_is_utf8(passage->scope);
 }
 
-static bool within_budget(struct passage *passage)
+/* ---- counting ---- */
+
+static enum status write_counted(struct store *store, struct ledger *ledger, struct engine_command *command, struct why *why)
 {
-    const struct mcp_server_rules *rules = passage->rules;
-    struct call *call = passage->call;
-    struct env *env = engine_env(call->api->engine);
-    const struct bytes run[] = {BYTES("run"), call->space, rules->name, call->actor, passage->scope};
-    const struct bytes hour[] = {BYTES("hour"), call->space, rules->name, call->actor};
-    struct hash run_name = hash_parts(run, 5), hour_name = hash_parts(hour, 4);
-    int64_t now_us = env->boot_us(env);
-    return mcp_budget_take(&passage->gateway->budget, &hour_name, rules->calls_per_hour, WHEN_HOUR, now_us) &&
-           mcp_budget_take(&passage->gateway->budget, &run_name, rules->calls_per_run, 0, now_us);
+    struct passage *passage = ((struct call *)command->user)->state;
+    return calls_take(store, &passage->calls, ledger->now.wall_us, why);
+}
+
+static enum status write_answered(struct store *store, struct ledger *ledger, struct engine_command *command, struct why *why)
+{
+    const struct call *call = command->user;
+    const struct passage *passage = call->state;
+    if (atomic_load(&call->request->gone)) /* a client that left will ask for this one again */
+        return OK;
+    return calls_answered(store, &passage->calls.name, passage->calls.content, passage->calls.number, ledger->now.wall_us, why);
+}
+
+void passage_will_answer(struct passage *passage, struct engine_command *command)
+{
+    if (passage->calls.content != NULL)
+        command->also = write_answered;
 }
 
 /* ---- claiming ---- */
 
-static void tell_replay(struct passage *passage)
+static void give_replay(struct passage *passage)
 {
-    const struct ledger_answer *answer = &passage->call->command.answer;
-    struct env *env = engine_env(passage->call->api->engine);
+    const struct ledger_answer *answer = &passage->replay;
     bool (*write)(struct buf *, struct bytes, const struct json *, const char *) =
         passage->turn.named ? mcp_write_turn_replay : mcp_write_replay;
     struct json kept;
@@ -151,8 +176,6 @@ static void tell_replay(struct passage *passage)
     struct buf out;
     char intent[32];
     id_format("int", answer->intent, intent);
-    if (!atomic_load(&passage->call->request->gone))
-        mcp_repeats_answered(&passage->gateway->repeats, &passage->repeat, passage->number, env->boot_us(env));
     buf_init(&out, 2 * MCP_LINE_MAX);
     passage->server->counts[GATEWAY_REPLAYED]++;
     if (answer->result.at != NULL &&
@@ -165,6 +188,24 @@ static void tell_replay(struct passage *passage)
     passage_error(passage, 200, MCP_ERROR_NOT_KEPT,
                   "This call was made before and it happened, but its result is not kept. Do not call it again; look at what it "
                   "did instead.");
+}
+
+/* What could not be written down is replayed once more, which is the safe side. */
+static void replay_counted(struct call *call)
+{
+    give_replay(call->state);
+}
+
+static void tell_replay(struct passage *passage)
+{
+    struct call *call = passage->call;
+    passage->replay = call->command.answer;
+    if (passage->calls.content == NULL) {
+        give_replay(passage);
+        return;
+    }
+    call->command = (struct engine_command){.write = write_answered};
+    call_submit(call, replay_counted);
 }
 
 static void tell_verdict(struct passage *passage)
@@ -239,7 +280,7 @@ static bool name_by_arguments(struct passage *passage)
     ASSERT(input != NULL);
     passage->naming = (struct claim_naming){
         .workflow = passage->rules->workflow,
-        .key = mcp_key_text(&passage->identity, passage->scope, passage->tool.tool, passage->number, call->request->arena),
+        .key = mcp_key_text(&passage->identity, passage->scope, passage->tool.tool, passage->calls.number, call->request->arena),
         .run = passage->by_window ? BYTES_NONE : passage->scope,
         .action = passage->tool.tool.len <= MCP_ACTION_MAX ? passage->tool.tool : BYTES_NONE};
     if (passage->identity.input.at == NULL)
@@ -251,6 +292,15 @@ static bool name_by_arguments(struct passage *passage)
     }
     passage->naming.input = input;
     return true;
+}
+
+/* How long an equal call that is under way is waited for: as the caller prefers, else as long as a call may take. */
+static int64_t wait_of(const struct passage *passage)
+{
+    int64_t wait_us = claims_preferred_wait_ms(passage->call) * WHEN_MS;
+    if (wait_us > 0)
+        return wait_us;
+    return passage->rules->timeout_us < WAIT_MAX_US ? passage->rules->timeout_us : WAIT_MAX_US;
 }
 
 static void submit(struct passage *passage)
@@ -274,7 +324,7 @@ static void submit(struct passage *passage)
         claim->keep_us = passage->rules->window_us;
         claim->tombstone_us = 0;
     }
-    call->command.wait_us = passage->rules->timeout_us < WAIT_MAX_US ? passage->rules->timeout_us : WAIT_MAX_US;
+    call->command.wait_us = wait_of(passage);
     call_submit(call, claimed);
 }
 
@@ -309,18 +359,53 @@ static void turn_read(struct call *call)
                       "The tool was not called, because semel's ledger cannot be used now: %s", call->read.why.text);
 }
 
-static void claim(struct passage *passage)
+static void proceed(struct passage *passage)
+{
+    if (passage->treatment.passes) {
+        passage->server->counts[GATEWAY_PASSED]++;
+        passage_send(passage);
+    } else if (passage->turn.named) {
+        call_submit_read(passage->call, read_turn, turn_read);
+    } else if (name_by_arguments(passage)) {
+        submit(passage);
+    }
+}
+
+static void counted(struct call *call)
+{
+    struct passage *passage = call->state;
+    if (call->command.status == OK && !passage->calls.refused) {
+        call->command = (struct engine_command){0};
+        proceed(passage);
+        return;
+    }
+    passage->server->counts[GATEWAY_REFUSED]++;
+    if (call->command.status != OK)
+        passage_error(passage, 200, MCP_ERROR_UNAVAILABLE,
+                      "The tool was not called, because semel's ledger cannot be used now: %s", call->command.why.text);
+    else
+        passage_error(passage, 200, MCP_ERROR_BUDGET,
+                      "This run or token has used up its tool calls (calls_per_run, calls_per_hour in the policy). Stop, and "
+                      "tell the user.");
+}
+
+static void count(struct passage *passage)
 {
     struct call *call = passage->call;
-    struct env *env = engine_env(call->api->engine);
-    const struct bytes parts[] = {call->space, passage->scope, hash_bytes(&passage->identity.content)};
-    passage->repeat = hash_parts(parts, 3);
-    passage->number =
-        mcp_repeats_number(&passage->gateway->repeats, &passage->repeat, passage->treatment.repeat_us, env->boot_us(env));
-    if (passage->turn.named)
-        call_submit_read(call, read_turn, turn_read);
-    else if (name_by_arguments(passage))
-        submit(passage);
+    const struct mcp_server_rules *rules = passage->rules;
+    bool repeats = !passage->treatment.passes && passage->treatment.repeat_us >= 0;
+    passage->calls = (struct calls_order){.name = {call->space, rules->name, call->actor, passage->scope},
+                                          .per_run = rules->calls_per_run,
+                                          .per_hour = rules->calls_per_hour,
+                                          .content = repeats ? &passage->identity.content : NULL,
+                                          .repeat_us = passage->treatment.repeat_us,
+                                          .number = 1};
+    if (!calls_are_counted(&passage->calls)) {
+        proceed(passage);
+        return;
+    }
+    call->command = (struct engine_command){.write = write_counted};
+    call_submit(call, counted);
 }
 
 /* ---- messages ---- */
@@ -330,9 +415,25 @@ static bool headers_match(const struct passage *passage)
 {
     const struct http_head *head = &passage->call->request->head;
     struct bytes method = http_header(head, "mcp-method"), name = http_header(head, "mcp-name");
-    bool coded = bytes_starts(name, BYTES("=?")); /* not plain text: the server compares it */
     return (method.at == NULL || bytes_eq(method, passage->message.method)) &&
-           (name.at == NULL || coded || bytes_eq(name, passage->tool.tool));
+           (name.at == NULL || bytes_eq(mcp_from_header(name, passage->call->request->arena), passage->tool.tool));
+}
+
+static struct bytes find_header(const void *head, struct bytes name)
+{
+    return http_header(head, name.at);
+}
+
+/* Only callers of 2026-07-28 send these headers; which ones, the server's list of tools has said. */
+static enum status check_params(struct passage *passage, struct why *why)
+{
+    struct arena *arena = passage->call->request->arena;
+    struct mcp_route route;
+    mcp_route_read(&passage->message, arena, &route);
+    if (!route.modern)
+        return OK;
+    return mcp_params_check(mcp_hints_params(&passage->server->hints, passage->tool.tool), passage->tool.arguments, find_header,
+                            &passage->call->request->head, arena, why);
 }
 
 static void take_call(struct passage *passage)
@@ -344,31 +445,27 @@ static void take_call(struct passage *passage)
         return;
     }
     if (!headers_match(passage)) {
-        passage_error(passage, 400, HEADER_MISMATCH, "Mcp-Method or Mcp-Name is not what the body says.");
+        passage_error(passage, 400, MCP_ERROR_HEADERS, "Mcp-Method or Mcp-Name is not what the body says.");
+        return;
+    }
+    if (check_params(passage, &why) != OK) {
+        passage_error(passage, 400, MCP_ERROR_HEADERS, "%s", why.text);
         return;
     }
     if (bytes_is(passage->message.id, "null") || !choose_scope(passage)) {
         passage_error(passage, 400, MCP_ERROR_REQUEST, "The id is null, or the run is not a text of 1 to %d bytes.", SCOPE_MAX);
         return;
     }
-    if (!within_budget(passage)) {
-        passage->server->counts[GATEWAY_REFUSED]++;
-        passage_error(passage, 200, MCP_ERROR_BUDGET,
-                      "This run or token has used up its tool calls (calls_per_run, calls_per_hour in the policy). Stop, and "
-                      "tell the user.");
-        return;
-    }
     passage->treatment = mcp_treat(passage->rules, &passage->server->hints, passage->tool.tool);
     if (passage->treatment.passes) {
-        passage->server->counts[GATEWAY_PASSED]++;
-        passage_send(passage);
+        count(passage);
     } else if (mcp_turn_of(&passage->tool, &passage->treatment, arena, &passage->turn, &why) != OK) {
         passage->server->counts[GATEWAY_REFUSED]++;
         passage_error(passage, 200, MCP_ERROR_PARAMS, "%s", why.text);
     } else if (mcp_identify(&passage->tool, &passage->treatment, passage->rules->name, arena, &passage->identity, &why) != OK) {
         passage_error(passage, 400, MCP_ERROR_PARAMS, "%s", why.text);
     } else {
-        claim(passage);
+        count(passage);
     }
 }
 
@@ -382,9 +479,15 @@ static bool abandon(struct passage *passage)
                                 ? json_get(&json, BYTES("requestId"))
                                 : NULL;
     bool found = false;
-    for (struct passage *held = passage->gateway->held; id != NULL && held != NULL; held = held->next)
-        found = found || (held->server == passage->server && bytes_eq(held->call->space, passage->call->space) &&
-                          bytes_eq(held->session, passage->session) && bytes_eq(held->message.id, id->raw));
+    for (struct passage *held = passage->gateway->held; id != NULL && held != NULL; held = held->next) {
+        if (held->server != passage->server || !bytes_eq(held->call->space, passage->call->space) ||
+            !bytes_eq(held->session, passage->session) || !bytes_eq(held->message.id, id->raw))
+            continue;
+        if (held->treatment.attached)
+            atomic_store(&held->cancelled, true); /* and the server is told */
+        else
+            found = true;
+    }
     return found;
 }
 
@@ -427,8 +530,8 @@ void mcp_gateway(struct call *call)
 {
     const struct mcp_server_rules *rules = policy_mcp(call->api->policy, call->params[0]);
     enum http_method method = call->request->head.method;
-    if (rules == NULL || rules->destination.at == NULL) {
-        problem(call, "not_found", "There is no MCP server \"%.*s\" with a destination in the policy.",
+    if (rules == NULL || (rules->destination.at == NULL && rules->command == NULL)) {
+        problem(call, "not_found", "There is no MCP server \"%.*s\" with a destination or a command in the policy.",
                 (int)(call->params[0].len < 64 ? call->params[0].len : 64), call->params[0].at);
         return;
     }
@@ -437,17 +540,18 @@ void mcp_gateway(struct call *call)
         return;
     }
     struct gateway *gateway = gateway_of(call);
-    if (gateway == NULL)
+    if (gateway == NULL || (rules->command != NULL && !has_bridge(call, gateway)))
         return;
     struct passage *passage = arena_zalloc(call->request->arena, 1, sizeof *passage);
     ASSERT(passage != NULL);
-    *passage = (struct passage){.call = call,
-                                .gateway = gateway,
-                                .server = server_of(gateway, rules->name),
-                                .policy = call->api->policy,
-                                .rules = rules,
-                                .destination = policy_destination(call->api->policy, rules->destination),
-                                .session = http_header(&call->request->head, "mcp-session-id")};
+    *passage =
+        (struct passage){.call = call,
+                         .gateway = gateway,
+                         .server = server_of(gateway, rules->name),
+                         .policy = call->api->policy,
+                         .rules = rules,
+                         .destination = rules->command == NULL ? policy_destination(call->api->policy, rules->destination) : NULL,
+                         .session = http_header(&call->request->head, "mcp-session-id")};
     call->state = passage;
     policy_use(passage->policy);
     if (!make_request(passage)) {

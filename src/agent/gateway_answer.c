@@ -184,7 +184,10 @@ static void on_body(struct transport_call *call, struct bytes piece)
 static bool is_unwanted(struct transport_call *call)
 {
     struct passage *passage = call->user;
-    return !passage->held && (atomic_load(&passage->call->request->gone) || atomic_load(&passage->call->api->stopping));
+    bool gone = atomic_load(&passage->call->request->gone);
+    if (passage->held)
+        return passage->treatment.attached && (gone || atomic_load(&passage->cancelled));
+    return gone || atomic_load(&passage->call->api->stopping);
 }
 
 /* ---- the end ---- */
@@ -275,7 +278,7 @@ void passage_send(struct passage *passage)
 {
     struct call *call = passage->call;
     bool listens = call->request->head.method == HTTP_GET;
-    size_t most = (size_t)passage->destination->response_max;
+    size_t most = passage->destination != NULL ? (size_t)passage->destination->response_max : MCP_LINE_MAX;
     arena_init(&passage->arena, ARENA_MAX);
     mcp_sse_init(&passage->sse, MCP_LINE_MAX);
     buf_init(&passage->body, most < MCP_LINE_MAX ? MCP_LINE_MAX : most);
@@ -299,5 +302,14 @@ void passage_send(struct passage *passage)
         passage->next = passage->gateway->held;
         passage->gateway->held = passage;
     }
-    upstream_send(passage->gateway->upstream, &passage->transport);
+    if (passage->rules->command == NULL) {
+        upstream_send(passage->gateway->upstream, &passage->transport);
+        return;
+    }
+    passage->bridged = (struct bridge_call){.call = &passage->transport,
+                                            .rules = passage->rules,
+                                            .actor = call->actor,
+                                            .gone = &call->request->gone,
+                                            .cancels = passage->treatment.attached};
+    bridge_send(passage->gateway->bridge, &passage->bridged);
 }

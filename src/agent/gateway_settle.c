@@ -53,17 +53,13 @@ static void tell(struct passage *passage, enum mcp_error code, const char *sente
 static void settled(struct call *call)
 {
     struct passage *passage = call->state;
-    struct env *env = engine_env(call->api->engine);
     struct mcp_message message;
     bool told = call->command.status == OK && call->command.answer.verdict == VERDICT_DONE;
-    bool confirmed = call->command.ledger.op == OP_CONFIRM;
     bool answered = find_answer(passage, &message);
     if (!told) {
         tell(passage, MCP_ERROR_OUTCOME_UNKNOWN,
              "The tool was called, but what became of it could not be recorded. Do not call it again; tell the user.");
     } else if (answered) {
-        if (confirmed && !atomic_load(&call->request->gone)) /* a client that left will ask for this one again */
-            mcp_repeats_answered(&passage->gateway->repeats, &passage->repeat, passage->number, env->boot_us(env));
         passage_give(passage);
     } else if (call->command.ledger.effect_unknown) {
         tell(passage, MCP_ERROR_OUTCOME_UNKNOWN,
@@ -101,7 +97,9 @@ void passage_settle(struct passage *passage)
                                                        .result = kept,
                                                        .error = BYTES("the MCP server did not give a result"),
                                                        .effect_unknown = effect_unknown}};
-    if (passage->gateway->upstream == NULL) { /* semel has stopped: the lease will say that nobody can tell */
+    if (outcome == MCP_DONE)
+        passage_will_answer(passage, &call->command);
+    if (passage->gateway->closed) { /* semel has stopped: the lease will say that nobody can tell */
         tell(passage, MCP_ERROR_OUTCOME_UNKNOWN, "semel stopped while the tool was running. Ask again when it is back.");
         return;
     }

@@ -1,9 +1,9 @@
 /* outlet: what the server says, to the client or to the flight that waits for it. */
 #include <stdlib.h>
 
-#include "agent/lines.h"
 #include "agent/proxy.h"
 #include "agent/remote.h"
+#include "bridge/lines.h"
 #include "cli/print.h"
 
 /* True when a flight waits for it: then it gets a copy. */
@@ -55,7 +55,7 @@ static bool is_own_handshake(struct proxy *proxy, const struct mcp_message *mess
         return false;
     pthread_mutex_lock(&proxy->server.write_lock);
     if (proxy->server.initialized.len > 0)
-        (void)lines_write(proxy->server.in, buf_bytes(&proxy->server.initialized));
+        (void)lines_write(proxy->server.process.in, buf_bytes(&proxy->server.initialized));
     pthread_mutex_unlock(&proxy->server.write_lock);
     pthread_mutex_lock(&proxy->lock);
     proxy->server.ready = true;
@@ -92,7 +92,7 @@ static void read_server(struct proxy *proxy)
     struct lines lines;
     struct bytes line;
     enum status status;
-    lines_init(&lines, proxy->server.out, MCP_LINE_MAX);
+    lines_init(&lines, proxy->server.process.out, MCP_LINE_MAX);
     while ((status = lines_next(&lines, -1, &line)) == OK) {
         proxy->server.has_spoken = true;
         outlet_take(proxy, line);

@@ -8,8 +8,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "agent/lines.h"
 #include "base/when.h"
+#include "bridge/lines.h"
 #include "cli/print.h"
 #include "env/env.h"
 
@@ -240,5 +240,7 @@ int proxy_run(struct proxy *proxy)
     server_close_input(proxy);
     server_end(proxy);
     pthread_join(outlet, NULL);
+    pthread_kill(signal_thread, SIGTERM); /* which it waits for */
+    pthread_join(signal_thread, NULL);
     return proxy->server.exit_code;
 }

@@ -25,6 +25,7 @@
 #include <pthread.h>
 #include <sys/types.h>
 
+#include "bridge/process.h"
 #include "mcp/answer.h"
 #include "mcp/key.h"
 #include "mcp/turn.h"
@@ -34,6 +35,13 @@
 #define FLIGHTS_MAX 1024
 #define PASSING_MAX 4096
 
+/* The number of equal calls that were sent before the first of them was answered: they are one call, so one of them asks the ledger. */
+struct same {
+    size_t uses;
+    bool asked, known;
+    int64_t number; /* 0: the ledger did not say */
+};
+
 /* One tool call on its way through the ledger. */
 struct flight {
     struct buf line;            /* as the client sent it, without its newline */
@@ -42,8 +50,8 @@ struct flight {
     struct mcp_call call;
     struct mcp_treatment treatment;
     struct mcp_identity identity;
-    struct mcp_turn turn; /* when it is an answer in a conversation, that names it */
-    int64_t number;       /* of equal calls */
+    struct mcp_turn turn;   /* when it is an answer in a conversation, that names it */
+    struct way_calls calls; /* what is counted, and its number among equal calls */
 
     /* under the proxy's lock */
     bool at_server;     /* its line is going there, or went */
@@ -53,7 +61,9 @@ struct flight {
     struct why why;     /* … because */
     bool answered;
     struct buf answer;
-    bool abandoned; /* the client does not wait for it any more */
+    bool abandoned;    /* the client does not wait for it any more */
+    bool told;         /* it has its answer */
+    struct same *same; /* NULL where equal calls are never meant anew */
     struct flight *next, *next_queued;
 };
 
@@ -67,14 +77,12 @@ struct passing {
 /* The server process, or what stands for it. A process may be replaced; each has a number. */
 struct server {
     struct remote *remote; /* reached over HTTP: then there is no process. See remote.h */
-    pid_t pid;
-    int in, out; /* its stdin and stdout */
+    struct process process;
     _Atomic int64_t generation;
     bool ready;    /* lines may be sent */
     bool given_up; /* there will be no other one */
     bool has_spoken;
-    int restarts;
-    int64_t restarts_since_us;
+    struct restarts restarts;
     int exit_code;
     pthread_mutex_t write_lock;
     struct buf initialize, initialized; /* the client's own lines, for the next server */
@@ -101,8 +109,6 @@ struct proxy {
     struct flight *queued, **queued_end;
     size_t workers, idle;
     struct mcp_hints hints;
-    struct mcp_repeats repeats;
-    int64_t calls; /* of tools, in this run */
     struct passing passing[PASSING_MAX];
     size_t passing_count;
     atomic_bool leaving; /* the client has left, or someone asked us to stop */

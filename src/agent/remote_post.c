@@ -226,6 +226,21 @@ static void add_header(struct post *post, const char *name, struct bytes value)
         post->request.headers[post->request.header_count++] = (struct pair){bytes_of(name), kept};
 }
 
+/* The arguments that the server wants repeated, as far as its list of tools has said so. */
+static void add_params(struct post *post)
+{
+    struct mcp_call call;
+    struct why why;
+    if (mcp_call_read(post->message.params, &post->arena, &call, &why) != OK)
+        return;
+    const struct mcp_params *params = mcp_hints_params(&post->remote->proxy->hints, call.tool);
+    for (size_t i = 0; i < params->count; i++) {
+        struct bytes name = arena_printf(&post->arena, MCP_PARAM_PREFIX "%.*s", BYTES_ARG(params->at[i].header));
+        if (name.at != NULL)
+            add_header(post, name.at, mcp_param_header(&params->at[i], call.arguments, &post->arena));
+    }
+}
+
 /* With the lock: the session may change. */
 static void add_headers(struct post *post)
 {
@@ -240,6 +255,8 @@ static void add_headers(struct post *post)
         add_header(post, "MCP-Protocol-Version", post->route.version);
         add_header(post, "Mcp-Method", mcp_is_plain(post->message.method) ? post->message.method : BYTES_NONE);
         add_header(post, "Mcp-Name", post->route.name);
+        if (bytes_is(post->message.method, "tools/call"))
+            add_params(post);
     } else if (!begins) {
         post->with_session = remote->session[0] != '\0';
         add_header(post, "Mcp-Session-Id", bytes_of(remote->session));
@@ -267,7 +284,8 @@ struct post *post_begin(struct remote *remote, enum post_kind kind, struct bytes
                                                                           : BYTES("POST"),
                                             .path = remote->path,
                                             .body = buf_bytes(&post->line)};
-    post->request.headers = arena_zalloc(&post->arena, REMOTE_HEADERS_MAX + OWN_HEADERS_MAX, sizeof(struct pair));
+    post->request.headers =
+        arena_zalloc(&post->arena, REMOTE_HEADERS_MAX + OWN_HEADERS_MAX + MCP_PARAMS_MAX, sizeof(struct pair));
     ASSERT(post->request.headers != NULL);
     bool waits = kind == POST_LISTEN || post->message.kind == MCP_REQUEST || post->message.kind == MCP_BATCH;
     post->call = (struct transport_call){.destination = &remote->destination,

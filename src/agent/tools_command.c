@@ -3,9 +3,9 @@
 #include <unistd.h>
 
 #include "agent/agent.h"
-#include "agent/lines.h"
 #include "agent/tools.h"
 #include "base/version.h"
+#include "bridge/lines.h"
 #include "cli/print.h"
 #include "embedded.h"
 #include "mcp/answer.h"

@@ -37,6 +37,7 @@ void api_take_policy(struct api *api, struct policy *policy, int64_t version)
     engine_set_people(api->engine, &people);
     act_set_policy(api->act, policy, version);
     flow_set_policy(api->flow, policy, version);
+    gateway_set_policy(api->gateway, policy);
     if (api->policy != NULL && api->policy != policy)
         policy_free(api->policy);
     api->policy = policy;

@@ -18,9 +18,11 @@
 #include "threads/answer.h"
 
 #define API_PARAMS_MAX 2
+#define API_MAILS 3
 #define API_LIST_MAX 200
 #define API_LIST_DEFAULT 50
 
+struct backtest_run;
 struct call;
 struct gateway;
 struct smtp_server;
@@ -35,7 +37,7 @@ struct api {
     struct act *act;
     struct flow *flow;
     struct http_server *server;
-    struct smtp_server *mail[2]; /* LMTP, SMTP; NULL where mail is not taken */
+    struct smtp_server *mail[API_MAILS]; /* LMTP, SMTP, SMTPS; NULL where mail is not taken */
     struct policy *policy;
     int64_t policy_version;
     struct access *access;
@@ -43,13 +45,14 @@ struct api {
     struct gateway *gateway; /* of MCP servers; made by the first call to one. See agent/gateway.h */
     bool open;               /* no tokens asked for: loopback only */
     const char *storage;     /* "sqlite", "postgres" */
+    const char *data_dir;
     int64_t started_us;
     atomic_bool stopping;
-    bool backtesting;            /* one at a time */
-    bool refreshing;             /* a look for newer policy, tokens and secrets is under way */
-    _Atomic uint64_t replies[6]; /* by hundreds of the status */
-    struct llm *llm;             /* model calls: see llm.h */
-    struct tally *tally;         /* what they came to and is not yet written; NULL for nothing */
+    struct backtest_run *backtest; /* under way, or waiting for its next slice; NULL for none */
+    bool refreshing;               /* a look for newer policy, tokens and secrets is under way */
+    _Atomic uint64_t replies[6];   /* by hundreds of the status */
+    struct llm *llm;               /* model calls: see llm.h */
+    struct tally *tally;           /* what they came to and is not yet written; NULL for nothing */
 };
 
 struct route {
@@ -93,6 +96,10 @@ void api_take_policy(struct api *api, struct policy *policy, int64_t version);
 
 /* Reads policy, tokens and secrets anew when they may have changed elsewhere; called every second. */
 void api_refresh(void *api);
+
+/* A backtest that nobody comes back for is forgotten; called every second. And when all is over. */
+void backtest_tick(void *api);
+void backtest_end(struct api *api);
 
 /* Model calls: what they need beside the rest of the face, and their work of every second. */
 CHECKED enum status llm_open(struct llm **ret_llm, struct why *why);
@@ -158,8 +165,10 @@ void problem_with(struct call *call, const char *code, void (*extra)(struct call
 /* A bad field: 400 `invalid` with `field`. */
 void problem_field(struct call *call, struct bytes field, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
-/* The engine could not: 503 with the reason. */
+/* The engine could not: 503 with the reason, and more members from `extra` (may be NULL). */
 void problem_storage(struct call *call, enum status status, const struct why *why);
+void problem_storage_with(struct call *call, enum status status, const struct why *why,
+                          void (*extra)(struct call *call, struct json_out *out));
 
 void problem_show(struct call *call); /* GET /problems/{code} */
 
@@ -199,6 +208,7 @@ void claims_confirm(struct call *call);
 void claims_fail(struct call *call);
 void claims_extend(struct call *call);
 void claims_release(struct call *call);
+void doctor_show(struct call *call);
 void effects_create(struct call *call);
 void effects_list(struct call *call);
 void effects_show(struct call *call);
@@ -223,8 +233,9 @@ void llm_forward(struct call *call);
 void runs_list(struct call *call);
 void runs_show(struct call *call);
 void intents_list(struct call *call);
-void mcp_gateway(struct call *call);                                  /* agent/gateway.c */
-void gateway_metrics(const struct gateway *gateway, struct buf *out); /* agent/gateway.c; nothing for NULL */
+void mcp_gateway(struct call *call);                                     /* agent/gateway.c */
+void gateway_metrics(const struct gateway *gateway, struct buf *out);    /* agent/gateway.c; nothing for NULL */
+void gateway_set_policy(struct gateway *gateway, struct policy *policy); /* agent/gateway.c; nothing for NULL */
 void intents_show(struct call *call);
 void decisions_list(struct call *call);
 void leads_create(struct call *call);
@@ -237,6 +248,7 @@ void leads_why(struct call *call);
 void policy_show(struct call *call);
 void policy_put(struct call *call);
 void policy_backtest(struct call *call);
+void policy_backtest_next(struct call *call);
 void secrets_list(struct call *call);
 void secrets_put(struct call *call);
 void secrets_remove(struct call *call);
@@ -250,6 +262,8 @@ void sources_limit(struct call *call);
 void tokens_list(struct call *call);
 void tokens_create(struct call *call);
 void tokens_revoke(struct call *call);
+void tool_calls_count(struct call *call);
+void tool_calls_answered(struct call *call);
 void health_live(struct call *call);
 void health_ready(struct call *call);
 void metrics_show(struct call *call);

@@ -1,16 +1,58 @@
-/* backtest: POST /v1/policy/backtest: what another policy would have decided. */
+/* backtest: POST /v1/policy/backtest: what another policy would have decided. It takes as long as it takes, so whoever asks may be
+ * answered after a slice of time with what was found so far, and comes again for the next one (…/{backtest}): the server keeps what
+ * the other policy remembers in between, for a while. One at a time. */
 #include "flow/backtest.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
 #include "api/api.h"
 #include "base/when.h"
 
 #define SINCE_DEFAULT_US (7 * WHEN_DAY)
 #define SINCE_MAX_US (400 * WHEN_DAY)
-#define TIME_MAX_US (20 * WHEN_SECOND)
+#define SLICE_MAX_US (20 * WHEN_SECOND)
+#define TAKEN_US (30 * WHEN_SECOND)     /* nobody came again for so long: another one may begin */
+#define FORGOTTEN_US (60 * WHEN_SECOND) /* … and its memory is given back */
 
-struct backtest_state {
+struct backtest_run {
     struct backtest *backtest;
-    int64_t since_us, end_us; /* wall; boot clock */
+    char id[20];
+    int64_t since_us, until_us; /* wall */
+    int64_t used_us;            /* boot clock, when the last slice ended */
+    bool busy;                  /* a slice is under way */
 };
+
+struct slice_state {
+    int64_t end_us; /* boot clock */
+};
+
+static void close_run(struct api *api)
+{
+    backtest_close(api->backtest->backtest);
+    free(api->backtest);
+    api->backtest = NULL;
+}
+
+/* True when nobody has come for it for so long. */
+static bool is_left(const struct api *api, int64_t for_us)
+{
+    struct env *env = engine_env(api->engine);
+    return !api->backtest->busy && env->boot_us(env) - api->backtest->used_us > for_us;
+}
+
+void backtest_tick(void *arg)
+{
+    struct api *api = arg;
+    if (api->backtest != NULL && is_left(api, FORGOTTEN_US))
+        close_run(api);
+}
+
+void backtest_end(struct api *api)
+{
+    if (api->backtest != NULL)
+        close_run(api);
+}
 
 /* ---- the answer ---- */
 
@@ -57,18 +99,21 @@ static void write_matrix(struct json_out *out, const struct backtest_counts *cou
     json_close(out, ']');
 }
 
-static void answer(struct call *call, bool whole)
+static void answer(struct call *call, bool done)
 {
-    const struct backtest_state *state = call->state;
-    const struct backtest_counts *counts = backtest_counts(state->backtest);
+    const struct backtest_run *run = call->api->backtest;
+    const struct backtest_counts *counts = backtest_counts(run->backtest);
     struct json_out out = json_out_to(&call->out);
     json_open(&out, '{');
-    json_name(&out, "since");
-    json_time(&out, state->since_us);
+    json_time_member(&out, "since", run->since_us);
+    json_time_member(&out, "until", run->until_us);
+    json_time_member(&out, "at", done && backtest_is_whole(run->backtest) ? run->until_us : backtest_at_us(run->backtest));
     json_name(&out, "events");
     json_i64(&out, counts->events);
     json_name(&out, "whole");
-    json_bool(&out, whole && counts->events < BACKTEST_EVENTS_MAX);
+    json_bool(&out, done && backtest_is_whole(run->backtest));
+    json_name(&out, "next");
+    json_cstr(&out, done ? NULL : run->id);
     json_name(&out, "changed");
     json_i64(&out, counts->changed);
     write_matrix(&out, counts);
@@ -80,81 +125,123 @@ static void answer(struct call *call, bool whole)
     json_close(&out, '}');
 }
 
-static void end(struct call *call)
-{
-    struct backtest_state *state = call->state;
-    backtest_close(state->backtest);
-    call->api->backtesting = false;
-}
-
 /* ---- steps, with others' reads in between ---- */
 
 static enum status read_step(struct store *store, struct engine_read *read, struct why *why)
 {
-    const struct backtest_state *state = ((struct call *)read->user)->state;
-    return backtest_step(state->backtest, store, why);
+    const struct call *call = read->user;
+    return backtest_step(call->api->backtest->backtest, store, why);
 }
 
 static void finish_step(struct call *call)
 {
-    const struct backtest_state *state = call->state;
-    struct env *env = engine_env(call->api->engine);
+    struct api *api = call->api;
+    const struct slice_state *state = call->state;
+    struct env *env = engine_env(api->engine);
     enum status status = call->read.status;
-    bool late = env->boot_us(env) >= state->end_us || atomic_load(&call->api->stopping) || atomic_load(&call->request->gone);
+    bool stopping = atomic_load(&api->stopping);
+    bool late = env->boot_us(env) >= state->end_us || stopping || atomic_load(&call->request->gone);
     if (status == OK && !late) {
         call_submit_read(call, read_step, finish_step);
         return;
     }
-    if (status == OK || status == NOTHING) {
-        answer(call, status == NOTHING);
-        end(call);
-        call_reply(call, 200);
-        return;
-    }
+    api->backtest->busy = false;
+    api->backtest->used_us = env->boot_us(env);
     struct why why = call->read.why;
-    end(call);
-    problem_storage(call, status, &why);
+    if (status == OK || status == NOTHING)
+        answer(call, status == NOTHING);
+    if (status != OK || stopping)
+        close_run(api);
+    if (status == OK || status == NOTHING)
+        call_reply(call, 200);
+    else
+        problem_storage(call, status, &why);
+}
+
+static void begin_slice(struct call *call, int64_t slice_us)
+{
+    struct env *env = engine_env(call->api->engine);
+    struct slice_state *state = arena_zalloc(call->request->arena, 1, sizeof *state);
+    ASSERT(state != NULL);
+    state->end_us = env->boot_us(env) + slice_us;
+    call->state = state;
+    call->api->backtest->busy = true;
+    call_submit_read(call, read_step, finish_step);
 }
 
 /* ---- the question ---- */
 
-static bool read_since(struct call *call, int64_t now_us, int64_t *ret_since_us)
+static bool read_duration(struct call *call, const char *name, int64_t min_us, int64_t max_us, int64_t otherwise, int64_t *ret_us)
 {
-    struct bytes text = call_query(call, "since");
-    int64_t back_us = SINCE_DEFAULT_US;
-    if (text.len > 0 && (!when_parse_duration(text, &back_us) || back_us < WHEN_MINUTE || back_us > SINCE_MAX_US)) {
-        problem_field(call, BYTES("since"), "since has to be a duration from 1m to 400d, such as 7d.");
+    struct bytes text = call_query(call, name);
+    char min[32], max[32];
+    *ret_us = otherwise;
+    if (text.len == 0 || (when_parse_duration(text, ret_us) && *ret_us >= min_us && *ret_us <= max_us))
+        return true;
+    min[when_format_duration(min_us, min)] = max[when_format_duration(max_us, max)] = '\0';
+    problem_field(call, bytes_of(name), "%s has to be a duration from %s to %s.", name, min, max);
+    return false;
+}
+
+static bool read_slice(struct call *call, int64_t *ret_us)
+{
+    return read_duration(call, "slice", WHEN_MS, SLICE_MAX_US, SLICE_MAX_US, ret_us);
+}
+
+static bool open_run(struct call *call, struct policy *policy, int64_t back_us)
+{
+    struct env *env = engine_env(call->api->engine);
+    int64_t now_us = env->wall_us(env);
+    uint64_t number;
+    struct why why = {"no memory for a backtest"};
+    struct backtest_run *run = calloc(1, sizeof *run);
+    if (run == NULL || backtest_open(policy, engine_pepper(call->api->engine), call->space, now_us - back_us, now_us,
+                                     &run->backtest, &why) != OK) {
+        free(run);
+        problem(call, "too_large", "%s.", why.text);
         return false;
     }
-    *ret_since_us = now_us - back_us;
+    env->random(env, &number, sizeof number);
+    snprintf(run->id, sizeof run->id, "bt_%016llx", (unsigned long long)number);
+    run->since_us = now_us - back_us;
+    run->until_us = now_us;
+    call->api->backtest = run;
     return true;
 }
 
 void policy_backtest(struct call *call)
 {
-    static const char *const known[] = {"since", NULL};
-    struct env *env = engine_env(call->api->engine);
-    struct backtest_state *state = arena_zalloc(call->request->arena, 1, sizeof *state);
+    static const char *const known[] = {"since", "slice", NULL};
+    struct api *api = call->api;
     struct policy *policy;
-    struct why why;
-    ASSERT(state != NULL);
-    call->state = state;
-    if (!admin_keeps_house(call) || !call_query_known(call, known) || !read_since(call, env->wall_us(env), &state->since_us))
+    int64_t back_us, slice_us;
+    if (!admin_keeps_house(call) || !call_query_known(call, known) || !read_slice(call, &slice_us) ||
+        !read_duration(call, "since", WHEN_MINUTE, SINCE_MAX_US, SINCE_DEFAULT_US, &back_us))
         return;
-    if (call->api->backtesting) {
+    if (api->backtest != NULL && !is_left(api, TAKEN_US)) {
         problem(call, "busy", "Another backtest is under way.");
         return;
     }
     if (!policy_body(call, &policy))
         return;
-    enum status status =
-        backtest_open(policy, engine_pepper(call->api->engine), call->space, state->since_us, &state->backtest, &why);
+    backtest_end(api);
+    bool opened = open_run(call, policy, back_us);
     policy_free(policy);
-    if (status != OK) {
-        problem(call, "too_large", "%s.", why.text);
+    if (opened)
+        begin_slice(call, slice_us);
+}
+
+void policy_backtest_next(struct call *call)
+{
+    static const char *const known[] = {"slice", NULL};
+    const struct backtest_run *run = call->api->backtest;
+    int64_t slice_us;
+    if (!admin_keeps_house(call) || !call_query_known(call, known) || !read_slice(call, &slice_us))
         return;
-    }
-    state->end_us = env->boot_us(env) + TIME_MAX_US;
-    call->api->backtesting = true;
-    call_submit_read(call, read_step, finish_step);
+    if (run == NULL || !bytes_is(call->params[0], run->id))
+        problem(call, "not_found", "There is no such backtest on this node any more; begin anew.");
+    else if (run->busy)
+        problem(call, "busy", "Its last slice is still under way.");
+    else
+        begin_slice(call, slice_us);
 }

@@ -261,6 +261,15 @@ void call_reply_read(struct call *call, const char *nothing)
 
 /* ---- finding the route ---- */
 
+/* Most routes differ from a path in their first letters; this is cheaper than taking both apart. */
+static bool begins_alike(const char *pattern, struct bytes path)
+{
+    for (size_t i = 0; i < path.len && pattern[i] != '\0' && pattern[i] != '{' && pattern[i] != '*'; i++)
+        if (pattern[i] != path.at[i])
+            return false;
+    return true;
+}
+
 static bool match(struct call *call, const char *pattern, struct bytes path)
 {
     struct bytes wanted = bytes_of(pattern);
@@ -291,7 +300,7 @@ static const struct route *find_route(struct call *call, struct buf *allow)
     struct bytes path = call->request->head.path;
     for (size_t i = 0; i < api_route_count; i++) {
         const struct route *route = &api_routes[i];
-        if (!match(call, route->path, path))
+        if (!begins_alike(route->path, path) || !match(call, route->path, path))
             continue;
         if (route->method == method || route->method == HTTP_ANY)
             return route;

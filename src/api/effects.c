@@ -168,7 +168,7 @@ static bool fill_order(struct call *call, struct effect_state *state, const stru
 }
 
 /* What the caller wants otherwise than the destination's settings say. */
-static void fill_row(struct effect_state *state, int64_t due_us)
+static void fill_row(struct effect_state *state, struct ledger_command *submitted, int64_t due_us)
 {
     const struct effect_body *body = &state->body;
     struct row_outbox *row = &state->order.row;
@@ -177,7 +177,7 @@ static void fill_row(struct effect_state *state, int64_t due_us)
     if (body->deadline_ms > 0)
         row->deadline = body->deadline_ms * WHEN_MS;
     if (body->group.at != NULL)
-        row->line = body->group;
+        row->line = submitted->line = body->group;
 }
 
 /* An answer is one answer however it is worded, so what it says is not compared; whoever wants that gives an input. */
@@ -214,7 +214,7 @@ static void create_named(struct call *call)
     state->key = submitted->key;
     if (!fill_order(call, state, &request))
         return;
-    fill_row(state, due_us);
+    fill_row(state, submitted, due_us);
     submitted->evidence = outbox_evidence(&state->order, call->request->arena);
     submit(call);
 }

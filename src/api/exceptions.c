@@ -45,6 +45,9 @@ static const struct choice {
     {EXCEPTION_LIKELY_DUPLICATE, CHOICE_SUPPRESS, "It counts as a copy and does not go on. If it was none, it is not answered."},
     {EXCEPTION_LOOP, CHOICE_RELEASE, "It goes on, once. If it is part of a loop, the loop goes on too."},
     {EXCEPTION_LOOP, CHOICE_SUPPRESS, "It does not go on. What comes later is looked at as before."},
+    {EXCEPTION_CANNOT_FORWARD, RESOLVE_RETRY,
+     "It is forwarded by the policy as it is now, once. If that still cannot be done, you are told why and it stays here."},
+    {EXCEPTION_CANNOT_FORWARD, RESOLVE_DROP, "It is put away and does not go on; what repeats it does not either."},
     {EXCEPTION_AMBIGUOUS_IDENTITY, CHOICE_SAME, "They become one lead. It can be undone at any later time."},
     {EXCEPTION_AMBIGUOUS_IDENTITY, CHOICE_DIFFERENT, "They stay two leads, and nobody is asked about them again."},
 };
@@ -253,8 +256,8 @@ static void finish_found(struct call *call)
         return;
     }
     if (state->card.event != 0) {
-        event_act_on(call, state->card.event, state->choice == CHOICE_RELEASE ? EVENT_ACT_RELEASE : EVENT_ACT_SUPPRESS,
-                     state->note, true);
+        bool goes_on = state->choice == CHOICE_RELEASE || state->choice == RESOLVE_RETRY;
+        event_act_on(call, state->card.event, goes_on ? EVENT_ACT_RELEASE : EVENT_ACT_SUPPRESS, state->note, true);
         return;
     }
     struct resolve_order order = {.intent = state->card.intent,

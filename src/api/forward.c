@@ -160,7 +160,7 @@ static bool prepare(struct forward *forward)
     }
     row->attended = !forward->async;
     row->deadline = forward->async ? destination->deadline_us : 0;
-    row->line = BYTES_NONE;
+    row->line = call->command.ledger.line = BYTES_NONE;
     call->command.ledger.evidence = outbox_evidence(&forward->order, call->request->arena);
     return forward_authorize(forward, &forward->prepared);
 }

@@ -1,4 +1,4 @@
-#include "lint/lint.h"
+#include "lint/lint_read.h"
 
 #include <stdio.h>
 
@@ -8,17 +8,11 @@
 #define SINCE_DEFAULT (7 * WHEN_DAY)
 #define SINCE_MAX (400 * WHEN_DAY)
 #define NEWEST_MAX 20000 /* intents that are looked at to find the workflows */
-#define REUSES_MAX LINT_FIELDS_MAX
 
 struct lint_state {
     struct call *call;
     struct json_out out;
     int64_t since_us;
-    struct lint_sample *samples; /* newest first, as they are read */
-    size_t count;
-    struct lint_reuse reuses[REUSES_MAX];
-    size_t reuse_count;
-    int64_t reused;
 };
 
 /* `since` is a duration: that long ago. False when the problem was sent. */
@@ -94,46 +88,6 @@ void workflows_list(struct call *call)
 }
 
 /* ---- one of them ---- */
-
-static enum status take_sample(void *ctx, const void *at, struct why *why)
-{
-    struct lint_state *state = ctx;
-    const struct r_lint_sample *row = at;
-    struct arena *arena = state->call->request->arena;
-    state->samples[state->count++] = (struct lint_sample){
-        arena_dup(arena, row->key), row->fields.at != NULL ? arena_dup(arena, row->fields) : BYTES_NONE, row->created};
-    return arena->failed ? why_set(why, FULL, "no memory for the sample") : OK;
-}
-
-static void count_reuse(struct lint_state *state, struct bytes field, int64_t count)
-{
-    size_t i = 0;
-    while (i < state->reuse_count && !bytes_eq(state->reuses[i].field, field))
-        i++;
-    if (i == REUSES_MAX)
-        return;
-    if (i == state->reuse_count)
-        state->reuses[state->reuse_count++] = (struct lint_reuse){field, 0};
-    state->reuses[i].count += count;
-}
-
-static enum status take_reused(void *ctx, const void *at, struct why *why)
-{
-    struct lint_state *state = ctx;
-    const struct r_lint_reused *row = at;
-    struct arena *arena = state->call->request->arena;
-    struct json detail;
-    state->reused += row->count;
-    struct bytes text = arena_dup(arena, row->detail.at != NULL ? row->detail : BYTES("{}"));
-    if (text.at == NULL)
-        return why_set(why, FULL, "no memory for the sample");
-    TRY(json_parse(text, NULL, arena, &detail, why));
-    const struct json *differs = json_get(&detail, BYTES("differs"));
-    for (uint32_t i = 0; differs != NULL && differs->type == JSON_ARRAY && i < differs->count; i++)
-        if (differs->items[i].type == JSON_STRING)
-            count_reuse(state, differs->items[i].text, row->count);
-    return OK;
-}
 
 static void write_names(struct json_out *out, const char *name, const struct bytes *names, size_t count)
 {
@@ -214,48 +168,20 @@ static void write_report(struct lint_state *state, const struct lint_report *rep
     json_close(out, '}');
 }
 
-/* Oldest first, as the rules want them. */
-static void turn_around(struct lint_state *state)
+static enum status read_lint(struct store *store, struct engine_read *read, struct why *why)
 {
-    for (size_t i = 0; i < state->count / 2; i++) {
-        struct lint_sample sample = state->samples[i];
-        state->samples[i] = state->samples[state->count - 1 - i];
-        state->samples[state->count - 1 - i] = sample;
-    }
-}
-
-static enum status lint_sampled(struct lint_state *state, struct why *why)
-{
+    struct call *call = read->user;
+    struct lint_state *state = call->state;
     struct arena scratch;
+    struct lint_traffic traffic;
     struct lint_report report;
-    const struct lint_traffic traffic = {.workflow = state->call->params[0],
-                                         .samples = state->samples,
-                                         .sample_count = state->count,
-                                         .reuses = state->reuses,
-                                         .reuse_count = state->reuse_count,
-                                         .reused = state->reused};
-    turn_around(state);
+    TRY(lint_read(store, call->space, call->params[0], state->since_us, call->request->arena, &traffic, why));
     arena_init(&scratch, (size_t)256 << 20);
     enum status status = lint_run(&traffic, &scratch, &report, why);
     if (status == OK)
         write_report(state, &report);
     arena_release(&scratch);
     return status;
-}
-
-static enum status read_lint(struct store *store, struct engine_read *read, struct why *why)
-{
-    struct call *call = read->user;
-    struct lint_state *state = call->state;
-    int64_t since = id_floor(state->since_us);
-    struct q_lint_sample sample = {call->space, call->params[0], since, LINT_SAMPLES_MAX};
-    struct q_lint_reused reused = {call->space, call->params[0], since, LINT_SAMPLES_MAX};
-    state->samples = arena_zalloc(call->request->arena, LINT_SAMPLES_MAX, sizeof *state->samples);
-    if (state->samples == NULL)
-        return why_set(why, FULL, "no memory for the sample");
-    TRY(store_run(store, &LINT_SAMPLE, &sample, 1, take_sample, state, NULL, why));
-    TRY(store_run(store, &LINT_REUSED, &reused, 1, take_reused, state, NULL, why));
-    return lint_sampled(state, why);
 }
 
 void workflows_lint(struct call *call)

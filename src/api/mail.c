@@ -2,7 +2,7 @@
 
 #include "base/log.h"
 #include "flow/intake.h"
-#include "receive/mailbox.h"
+#include "mail/mailbox.h"
 
 /* The mail, its record and what was understood; a mail is bounded by the source's body_max. */
 #define MAIL_ARENA_SLACK ((size_t)8 << 20)
@@ -34,6 +34,15 @@ bool mail_find(struct bytes address, char *ret_source, void *user)
         return false;
     snprintf(ret_source, SMTP_SOURCE_SIZE_MAX + 1, "%.*s", BYTES_ARG(found->name));
     return true;
+}
+
+bool mail_login(struct bytes password, void *user)
+{
+    const struct api *api = user;
+    struct env *env = engine_env(api->engine);
+    const struct row_token *token = access_check(api->access, engine_pepper(api->engine), password, env->wall_us(env));
+    return token != NULL && bytes_is(token->space, "main") && (token->scopes & (SCOPE_CLAIM | SCOPE_ADMIN)) != 0 &&
+           (token->scopes & TOKEN_STOPPED) == 0;
 }
 
 /* ---- keeping it ---- */

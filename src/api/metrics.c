@@ -37,10 +37,10 @@ static void write_http(struct buf *out, const struct api *api)
 /* Whether each mail server is there or not, the names are the same. */
 static void write_mail(struct buf *out, const struct api *api)
 {
-    static const char *const protocols[] = {"lmtp", "smtp"};
+    static const char *const protocols[API_MAILS] = {"lmtp", "smtp", "smtps"};
     static const struct smtp_counts none;
     describe(out, "semel_mail_connections_total", "counter", "Connections of mail servers, by what became of them.");
-    for (size_t i = 0; i < 2; i++) {
+    for (size_t i = 0; i < API_MAILS; i++) {
         const struct smtp_counts *counts = api->mail[i] != NULL ? smtp_server_counts(api->mail[i]) : &none;
         buf_printf(out, "semel_mail_connections_total{protocol=\"%s\",outcome=\"accepted\"} %llu\n", protocols[i],
                    (unsigned long long)counts->accepted);
@@ -48,7 +48,7 @@ static void write_mail(struct buf *out, const struct api *api)
                    (unsigned long long)counts->refused);
     }
     describe(out, "semel_mails_total", "counter", "Mails that came whole, by whether they were kept.");
-    for (size_t i = 0; i < 2; i++) {
+    for (size_t i = 0; i < API_MAILS; i++) {
         const struct smtp_counts *counts = api->mail[i] != NULL ? smtp_server_counts(api->mail[i]) : &none;
         buf_printf(out, "semel_mails_total{protocol=\"%s\",outcome=\"kept\"} %llu\n", protocols[i],
                    (unsigned long long)counts->mails);

@@ -160,10 +160,16 @@ void problem_field(struct call *call, struct bytes field, const char *format, ..
     problem_with(call, "invalid", extra_field, "%s", detail);
 }
 
-void problem_storage(struct call *call, enum status status, const struct why *why)
+void problem_storage_with(struct call *call, enum status status, const struct why *why,
+                          void (*extra)(struct call *call, struct json_out *out))
 {
     const char *code = status == FULL ? "disk_full" : status == UNKNOWN ? "storage_unknown" : "storage";
-    problem(call, code, "%s", why->text);
+    problem_with(call, code, extra, "%s", why->text);
+}
+
+void problem_storage(struct call *call, enum status status, const struct why *why)
+{
+    problem_storage_with(call, status, why, NULL);
 }
 
 void problem_show(struct call *call)

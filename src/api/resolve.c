@@ -70,7 +70,7 @@ static enum status also_resolved(struct store *store, struct ledger *ledger, str
     if (!state->is_effect)
         return OK;
     if (command->answer.state == STATE_PENDING)
-        return outbox_again(store, ledger, &state->effect, why);
+        return outbox_again(store, ledger, &state->effect, NULL, why);
     return write_finished(store, ledger, state, why);
 }
 
@@ -110,7 +110,7 @@ static enum status write_decision(struct store *store, struct ledger *ledger, st
     row->actor = call->actor;
     row->detail = command->ledger.evidence;
     if (state->order.resolution == RESOLVE_RETRY)
-        return outbox_again(store, ledger, &state->effect, why);
+        return outbox_again(store, ledger, &state->effect, NULL, why);
     return state->is_effect ? write_finished(store, ledger, state, why) : OK;
 }
 

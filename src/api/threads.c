@@ -1,5 +1,5 @@
 #include "api/leads.h"
-#include "receive/identity.h"
+#include "identity/identity.h"
 
 #define SHOWN_MOST 200 /* events and answers of one conversation */
 

@@ -38,7 +38,30 @@
     X(TRIES_UNCOUNTED, "the outbox does not count its tries")                             \
     X(PERSON_UNTOLD, "a dead letter is put away without telling anybody")                 \
     X(OUTBOX_UNLOGGED, "a change of the outbox is not in the log")                        \
-    X(FORGET_ROW, "the outbox row stays when its intent is forgotten")
+    X(FORGET_ROW, "the outbox row stays when its intent is forgotten")                    \
+    X(OUT_OF_TURN, "an answer does not wait for the open one of its conversation")        \
+    X(UNMARKED, "an event is not remembered by its marks")                                \
+    X(COPY_UNMARKED, "the ids of a copy are forgotten")                                   \
+    X(COPY_OF_COPY, "a copy is said to repeat another copy")                              \
+    X(WINDOW_ENDLESS, "equal words are one message for ever")                             \
+    X(VERDICT_APART, "a verdict is committed before what follows from it")                \
+    X(FORWARD_APART, "what forwards an event is written in a transaction of its own")     \
+    X(VERDICT_UNLOGGED, "a suppression is not in the log")                                \
+    X(HELD_GOES_ON, "what waits for a person is forwarded")                               \
+    X(HELD_UNTOLD, "an event is held and nobody is told")                                 \
+    X(HELD_FORGOTTEN, "what waits for a person is forgotten")                             \
+    X(HELD_ASKS, "a message is a question before it is accepted")                         \
+    X(CARD_STAYS, "the card stays open when its event was decided")                       \
+    X(RELEASE_AGAIN, "each release forwards")                                             \
+    X(REPLAY_SAME, "a replay has the key of what it repeats")                             \
+    X(EPOCH_STANDS, "the question behind an answer is the old one")                       \
+    X(EPOCH_RUNS, "every message is a question of its own")                               \
+    X(BATCH_UNSEEN, "an answer that begins in the same batch is not seen")                \
+    X(THREAD_SPLIT, "a person has a conversation for each channel")                       \
+    X(LOOP_UNSEEN, "a conversation that runs away is not held")                           \
+    X(MUTE_UNHEARD, "a muted source is listened to")                                      \
+    X(ROBOT_HEARD, "what a program wrote is taken for a question")                        \
+    X(PASS_ASLEEP, "a pass that failed is not tried again")
 
 #define MUTANT_ENUM(name, rule) MUTANT_##name,
 enum mutant { MUTANT_NONE, MUTANTS(MUTANT_ENUM) MUTANT_COUNT };

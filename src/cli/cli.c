@@ -19,6 +19,10 @@
     {                                                                        \
         "EFFECT", CLI_TEXT, "The effect's id, from effects ls.", NULL, false \
     }
+#define MANY_ARGUMENT                                                       \
+    {                                                                       \
+        "EFFECT", CLI_TEXT, "The effect's id, from effects ls.", NULL, true \
+    }
 #define EXCEPTION_ARGUMENT                                                            \
     {                                                                                 \
         "EXCEPTION", CLI_TEXT, "The exception's id, from exceptions ls.", NULL, false \
@@ -60,16 +64,24 @@ const struct cli_command cli_commands[] = {
      "  semel completion fish > ~/.config/fish/completions/semel.fish", completion_run},
     {"confirm", "Say that it happened, and keep the result for duplicates.", {INTENT_ARGUMENT}, confirm_options, ALL_SHARED,
      "  semel confirm int_0c8zq4x7m2k1h --fence 1 --result '{\"message\":\"msg_1\"}'", confirm_run},
+    {"doctor", "Say what is wrong and what to do, in plain sentences. Exit 1 when there are problems.", {{0}}, doctor_options,
+     CLI_CALLS_URL | CLI_PRINTS_JSON,
+     "The daemon looks at its database, disk, clock, policy, secrets, deliveries and keys; with --data DIR the files there are looked at too.\n"
+     "Warnings are allowed but unwise: they do not change the exit code. Needs the scope admin.", doctor_run},
     {"effects add", "Hand semel something to deliver once.", {{0}}, effects_add_options, ALL_SHARED,
      "The same key again is the same effect: nothing is sent twice.\n\n"
      "  semel effects add --destination crm --key lead_8821:welcome --payload '{\"to\":\"a@b.c\"}'", effects_add_run},
-    {"effects cancel", "Take back an effect that was not sent yet.", {EFFECT_ARGUMENT}, effects_note_options, ALL_SHARED, NULL, effects_cancel_run},
+    {"effects cancel", "Take back an effect that was not sent yet, or all of them.", {MANY_ARGUMENT}, effects_many_options, ALL_SHARED,
+     "  semel effects cancel eff_0c8zq4x7m2k1h\n"
+     "  semel effects cancel --all --destination crm --dry-run", effects_cancel_run},
     {"effects ls", "List effects, newest first.", {{0}}, effects_ls_options, ALL_SHARED, NULL, effects_ls_run},
     {"effects resolve", "Say what became of an effect that nobody can tell about.", {EFFECT_ARGUMENT}, effects_resolve_options, ALL_SHARED,
      "Look at the destination first. What you say is final and on record.\n\n"
      "  semel effects resolve eff_0c8zq4x7m2k1h --happened --note 'ch_123 is in the dashboard'", effects_resolve_run},
-    {"effects retry", "Send an effect now, with all its attempts.", {EFFECT_ARGUMENT}, effects_note_options, ALL_SHARED,
-     "For effects that wait or were given up. For one that may have happened it means: it did not, send it again.", effects_retry_run},
+    {"effects retry", "Send an effect now, with all its attempts, or all of them.", {MANY_ARGUMENT}, effects_many_options, ALL_SHARED,
+     "For effects that wait or were given up. For one that may have happened it means: it did not, send it again. With --all those are\n"
+     "left out, and so is what a caller of /to decides about.\n\n"
+     "  semel effects retry --all --destination crm --step person", effects_retry_run},
     {"effects show", "Show one effect.", {EFFECT_ARGUMENT}, NULL, ALL_SHARED, NULL, effects_show_run},
     {"exceptions assign", "Give an exception to someone else, or more time.", {EXCEPTION_ARGUMENT}, exceptions_assign_options, ALL_SHARED, NULL,
      exceptions_assign_run},
@@ -136,7 +148,8 @@ const struct cli_command cli_commands[] = {
      {{"FILE", CLI_FILE, "The policy, or - for stdin.", NULL, false}}, NULL, ALL_SHARED, NULL, policy_apply_run},
     {"policy backtest", "Decide what came in lately again by another policy, without acting.",
      {{"FILE", CLI_FILE, "The policy, or - for stdin.", NULL, false}}, policy_backtest_options, ALL_SHARED,
-     "Nothing is written, forwarded or changed. At most 100,000 events or 20 seconds.", policy_backtest_run},
+     "Nothing is written, forwarded or changed. It goes on in slices, so that the daemon serves others meanwhile, and says how far it is.",
+     policy_backtest_run},
     {"policy check", "Check a policy file. Asks no daemon.",
      {{"FILE", CLI_FILE, "The policy, or - for stdin.", NULL, false}}, NULL, CLI_PRINTS_JSON,
      "Problems are printed as FILE:LINE:COLUMN: PROBLEM; exit 78.", policy_check_run},
@@ -201,6 +214,7 @@ const struct cli_command cli_commands[] = {
 
 const struct cli_exit_row cli_exits[] = {
     {CLI_OK, "done, or done before and replayed"},
+    {CLI_PROBLEMS, "semel doctor found problems"},
     {CLI_USAGE, "the command line is wrong"},
     {CLI_DATA, "the input or the key is wrong, or the claim is no longer yours"},
     {CLI_UNREACHABLE, "nothing answers"},

@@ -19,6 +19,7 @@
 
 enum cli_exit {
     CLI_OK = 0,           /* done, or done before and replayed */
+    CLI_PROBLEMS = 1,     /* semel doctor: something is wrong */
     CLI_USAGE = 64,       /* the command line is wrong */
     CLI_DATA = 65,        /* the input or the key is wrong, or the claim is no longer ours */
     CLI_UNREACHABLE = 69, /* nothing answers, or it is not semel */
@@ -151,6 +152,7 @@ void help_all(FILE *out);
 void help_command(FILE *out, const struct cli_command *command);
 void help_group(FILE *out, struct bytes group);
 void help_markdown(FILE *out);
+int help_chapters_with(const struct cli_command *command); /* of the list of all; 1 for each */
 
 /* "semel claim --workflow W [--key K] …" */
 void help_usage(const struct cli_command *command, struct buf *out);

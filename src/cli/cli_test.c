@@ -9,6 +9,7 @@
 #include "cli/key_advice.h"
 #include "cli/print.h"
 #include "cli/story.h"
+#include "http/listen.h"
 
 enum { WORDS_MAX = 16 };
 
@@ -266,6 +267,7 @@ TEST(the_help_lists_every_command_variable_and_exit_code)
     for (size_t i = 0; i < cli_command_count; i++) {
         const struct cli_option *option;
         CHECK(strstr(text, cli_commands[i].name) != NULL);
+        CHECK(help_chapters_with(&cli_commands[i]) == 1);
         for (size_t k = 0; (option = cli_option_at(&cli_commands[i], k)) != NULL; k++)
             CHECK(option->env == NULL || strstr(text, option->env) != NULL);
     }
@@ -427,9 +429,9 @@ TEST(up_listens_on_this_computer_only)
         "0.0.0.0:7363",         "[::]:7363",     "10.0.0.1:1",       "128.0.0.1:1",        ":7363",   "7363", "",
         "127.0.0.1.evil.com:1", "[::1].evil:80", "localhost.evil:1", "[::ffff:8.8.8.8]:1", "127.1:80"};
     for (size_t i = 0; i < sizeof near / sizeof *near; i++)
-        CHECK(daemon_is_loopback(near[i]));
+        CHECK(listen_is_loopback(near[i]));
     for (size_t i = 0; i < sizeof far / sizeof *far; i++)
-        if (daemon_is_loopback(far[i]))
+        if (listen_is_loopback(far[i]))
             check_fail(__FILE__, __LINE__, "%s counts as loopback", far[i]);
 }
 

@@ -145,11 +145,6 @@ int effects_show_run(struct cli *cli)
     return CLI_OK;
 }
 
-const struct cli_option effects_note_options[] = {
-    {"--note", "TEXT", CLI_TEXT, "Why; it is kept with the decision.", NULL, NULL, NULL, false},
-    {0},
-};
-
 const struct cli_option effects_resolve_options[] = {
     {"--happened", NULL, CLI_SWITCH, "It did happen: it counts as done.", NULL, NULL, NULL, false},
     {"--did-not", NULL, CLI_SWITCH, "It did not happen, and shall not under this key.", NULL, NULL, NULL, false},
@@ -189,15 +184,137 @@ static int say(struct cli *cli, const char *verb, const char *outcome)
     return CLI_OK;
 }
 
+/* ---- many at once ---- */
+
+const struct cli_option effects_many_options[] = {
+    {"--note", "TEXT", CLI_TEXT, "For one: why; it is kept with the decision.", NULL, NULL, NULL, false},
+    {"--all", NULL, CLI_SWITCH, "In place of one effect: all that can be, also with --destination and --step.", NULL, NULL, NULL,
+     false},
+    {"--destination", "NAME", CLI_TEXT, "With --all: only those for this destination.", NULL, NULL, NULL, false},
+    {"--step", "STEP", CLI_CHOICE, "With --all: only those at this step.", NULL, NULL, outbox_step_names, false},
+    {"--after", "CURSOR", CLI_TEXT, "With --all: go on where an earlier one was cut off.", NULL, NULL, NULL, false},
+    {"--dry-run", NULL, CLI_SWITCH, "With --all: only count them.", NULL, NULL, NULL, false},
+    {0},
+};
+
+#define REASONS_MAX 8
+
+/* What all pages came to. */
+struct many {
+    const char *verb, *done_word;
+    int64_t done, matched, left;
+    struct bytes reasons[REASONS_MAX];
+    int64_t refused[REASONS_MAX];
+    size_t reason_count;
+    struct bytes next; /* where to go on; empty at the end */
+};
+
+static int64_t number_of(const struct json *object, struct bytes name)
+{
+    const struct json *number = json_get(object, name);
+    int64_t n = 0;
+    return number != NULL && json_to_i64(number, &n) ? n : 0;
+}
+
+static void add_refused(struct cli *cli, struct many *many, const struct json *refused)
+{
+    for (uint32_t i = 0; refused != NULL && i < refused->count; i++) {
+        struct bytes reason = refused->members[i].name;
+        size_t at = 0;
+        while (at < many->reason_count && !bytes_eq(many->reasons[at], reason))
+            at++;
+        if (at == REASONS_MAX)
+            continue;
+        if (at == many->reason_count)
+            many->reasons[many->reason_count++] = arena_dup(&cli->arena, reason);
+        many->refused[at] += number_of(refused, reason);
+    }
+}
+
+static int send_page(struct cli *cli, struct many *many)
+{
+    static const char *const names[] = {"destination", "step"};
+    struct client_reply reply;
+    struct buf body;
+    buf_init(&body, CLI_INPUT_MAX);
+    struct json_out out = json_out_to(&body);
+    json_open(&out, '{');
+    client_write_options(cli, &out, names, sizeof names / sizeof *names);
+    json_name(&out, "dry_run");
+    json_bool(&out, cli_on(cli, "--dry-run"));
+    json_name(&out, "after");
+    json_text(&out, many->next);
+    json_close(&out, '}');
+    struct bytes path = arena_printf(&cli->arena, COLLECTION "/%s", many->verb);
+    int code = client_call(cli, &(struct client_request){.method = "POST", .path = path, .body = buf_bytes(&body)}, &reply);
+    buf_release(&body);
+    if (code != CLI_OK)
+        return code;
+    if (cli_on(cli, "--json"))
+        print_json(&reply.json);
+    many->matched += number_of(&reply.json, BYTES("matched"));
+    many->done += number_of(&reply.json, bytes_of(many->done_word));
+    many->left = number_of(&reply.json, BYTES("left"));
+    add_refused(cli, many, json_get(&reply.json, BYTES("refused")));
+    many->next = print_field(cli, &reply.json, "next");
+    return CLI_OK;
+}
+
+static void print_many(struct cli *cli, const struct many *many)
+{
+    if (cli_on(cli, "--json"))
+        return;
+    if (cli_on(cli, "--dry-run"))
+        print_line("%lld would be %s", (long long)many->matched, many->done_word);
+    else
+        print_line("%lld %s, %lld left", (long long)many->done, many->done_word, (long long)many->left);
+    for (size_t i = 0; i < many->reason_count; i++)
+        print_line("%lld refused: %.*s", (long long)many->refused[i], BYTES_ARG(many->reasons[i]));
+}
+
+/* Page by page, until there are no more. One that is cut off says where it was. */
+static int go_through(struct cli *cli, struct many *many)
+{
+    const char *after = cli_text(cli, "--after");
+    many->next = after != NULL ? bytes_of(after) : BYTES("");
+    do {
+        struct bytes from = many->next;
+        int code = send_page(cli, many);
+        if (code != CLI_OK) {
+            cli_note("%lld %s before that; go on with --after %.*s, or from the beginning.", (long long)many->done,
+                     many->done_word, BYTES_ARG(from));
+            return code;
+        }
+        if (many->next.len > 0)
+            cli_note("%lld %s, %lld left", (long long)many->done, many->done_word, (long long)many->left);
+    } while (many->next.len > 0);
+    print_many(cli, many);
+    return CLI_OK;
+}
+
+static int say_to(struct cli *cli, const char *verb, const char *done_word)
+{
+    bool all = cli_on(cli, "--all");
+    if (all == (cli->argument_count > 0))
+        return cli_fail(CLI_USAGE, "name one effect, or say --all.");
+    if (all)
+        return go_through(cli, &(struct many){.verb = verb, .done_word = done_word});
+    if (cli_on(cli, "--dry-run") || cli_text(cli, "--destination") != NULL || cli_text(cli, "--step") != NULL)
+        return cli_fail(CLI_USAGE, "--destination, --step and --dry-run go with --all.");
+    return say(cli, arena_printf(&cli->arena, "/%s", verb).at, NULL);
+}
+
 int effects_retry_run(struct cli *cli)
 {
-    return say(cli, "/retry", NULL);
+    return say_to(cli, "retry", "retried");
 }
 
 int effects_cancel_run(struct cli *cli)
 {
-    return say(cli, "/cancel", NULL);
+    return say_to(cli, "cancel", "cancelled");
 }
+
+/* ---- resolve ---- */
 
 int effects_resolve_run(struct cli *cli)
 {

@@ -107,8 +107,41 @@ void help_command(FILE *out, const struct cli_command *command)
 static void write_summaries(FILE *out, struct bytes group)
 {
     for (size_t i = 0; i < cli_command_count; i++)
-        if (group.len == 0 || cli_in_group(&cli_commands[i], group))
+        if (cli_in_group(&cli_commands[i], group))
             fprintf(out, "  %-*s %s\n", NAME_COLUMN, cli_commands[i].name, cli_commands[i].summary);
+}
+
+/* The order in which a newcomer meets them. Each command is in one chapter, by its first word. */
+static const struct chapter {
+    const char *title, *groups[12];
+} chapters[] = {
+    {"Begin", {"up", "serve", "status", "doctor", "help", "version", "completion"}},
+    {"Do a thing once", {"run", "claim", "sent", "confirm", "fail", "extend", "release"}},
+    {"Let semel deliver it", {"effects"}},
+    {"What comes in", {"inbox", "sources", "threads", "receive", "trigger"}},
+    {"What happened, and who has to look", {"why", "show", "intents", "exceptions", "audit"}},
+    {"Agents", {"mcp", "mcp-server", "agents", "runs"}},
+    {"Rules and keys", {"policy", "key", "keys"}},
+    {"The daemon's own", {"token", "secret", "quarantine"}},
+};
+
+int help_chapters_with(const struct cli_command *command)
+{
+    int count = 0;
+    for (size_t i = 0; i < sizeof chapters / sizeof *chapters; i++)
+        for (const char *const *group = chapters[i].groups; *group != NULL; group++)
+            count += cli_in_group(command, bytes_of(*group));
+    return count;
+}
+
+static void write_chapters(FILE *out)
+{
+    for (size_t i = 0; i < sizeof chapters / sizeof *chapters; i++) {
+        fprintf(out, "%s\n", chapters[i].title);
+        for (const char *const *group = chapters[i].groups; *group != NULL; group++)
+            write_summaries(out, bytes_of(*group));
+        fputc('\n', out);
+    }
 }
 
 void help_group(FILE *out, struct bytes group)
@@ -162,8 +195,8 @@ static void write_variables(FILE *out, const char *format)
 void help_all(FILE *out)
 {
     fputs("semel makes agents and automations safe to repeat: each thing happens once.\n\n", out);
-    write_summaries(out, BYTES(""));
-    fputs("\nEnvironment\n", out);
+    write_chapters(out);
+    fputs("Environment\n", out);
     write_variables(out, "  %-18s %s\n");
     fputs("\nExit codes\n", out);
     for (size_t i = 0; i < cli_exit_count; i++)

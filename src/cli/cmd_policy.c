@@ -161,6 +161,7 @@ int policy_apply_run(struct cli *cli)
 
 const struct cli_option policy_backtest_options[] = {
     {"--since", "TIME", CLI_DURATION, "How far to look back.", "7d", NULL, NULL, false},
+    {"--slice", "TIME", CLI_DURATION, "How long to work before it says how far it is, at most 20s.", "2s", NULL, NULL, false},
     {0},
 };
 
@@ -186,7 +187,9 @@ static void print_backtest(struct cli *cli, const struct json *json)
     const struct json *verdicts = json_get(json, BYTES("verdicts")), *examples = json_get(json, BYTES("examples"));
     print_line("%.*s events since %.*s, %.*s of them decided otherwise%s", BYTES_ARG(print_field(cli, json, "events")),
                BYTES_ARG(print_field(cli, json, "since")), BYTES_ARG(print_field(cli, json, "changed")),
-               bytes_is(print_field(cli, json, "whole"), "true") ? "" : " (there are more; it ended at its limit)");
+               bytes_is(print_field(cli, json, "whole"), "true")
+                   ? ""
+                   : " (there are more, but no more of them can be remembered at once)");
     for (uint32_t i = 0; verdicts != NULL && verdicts->type == JSON_ARRAY && i < verdicts->count; i++) {
         const struct json *one = &verdicts->items[i];
         print_line("  %-10.*s -> %-10.*s %.*s", BYTES_ARG(print_field(cli, one, "was")),
@@ -196,23 +199,48 @@ static void print_backtest(struct cli *cli, const struct json *json)
         print_examples(cli, examples);
 }
 
+/* Events need not be spread evenly, so how far it is in time is only about how far it is. */
+static void print_progress(struct cli *cli, const struct json *json)
+{
+    int64_t since_us = print_time_of(json, "since"), until_us = print_time_of(json, "until"), at_us = print_time_of(json, "at");
+    int64_t percent = until_us > since_us ? (at_us - since_us) * 100 / (until_us - since_us) : 0;
+    cli_note("%.*s events decided again, up to %.*s (about %lld%%), %.*s of them otherwise",
+             BYTES_ARG(print_field(cli, json, "events")), BYTES_ARG(print_field(cli, json, "at")), (long long)percent,
+             BYTES_ARG(print_field(cli, json, "changed")));
+}
+
+static int ask_slice(struct cli *cli, const char *path, const char *since, struct bytes text, struct client_reply *ret_reply)
+{
+    struct buf buf;
+    buf_init(&buf, 1024);
+    buf_add_cstr(&buf, path);
+    client_query_add(&buf, "slice", cli_text(cli, "--slice"));
+    client_query_add(&buf, "since", since);
+    const struct client_request request = {.method = "POST",
+                                           .path = arena_dup(&cli->arena, buf_bytes(&buf)),
+                                           .body = text,
+                                           .content_type = "application/yaml",
+                                           .wait_us = cli_duration_us(cli, "--slice", 0)};
+    buf_release(&buf);
+    return client_call(cli, &request, ret_reply);
+}
+
 int policy_backtest_run(struct cli *cli)
 {
     struct policy *policy;
-    struct bytes text;
+    struct bytes text, next;
     struct client_reply reply;
-    struct buf path;
     int code = check_file(cli, &policy, &text);
     if (code != CLI_OK)
         return code;
     policy_free(policy);
-    buf_init(&path, 1024);
-    buf_add_cstr(&path, "/v1/policy/backtest");
-    client_query_add(&path, "since", cli_text(cli, "--since"));
-    const struct client_request request = {
-        .method = "POST", .path = arena_dup(&cli->arena, buf_bytes(&path)), .body = text, .content_type = "application/yaml"};
-    buf_release(&path);
-    code = client_call(cli, &request, &reply);
+    code = ask_slice(cli, "/v1/policy/backtest", cli_text(cli, "--since"), text, &reply);
+    while (code == CLI_OK && (next = print_field(cli, &reply.json, "next")).len > 0) {
+        char path[64];
+        print_progress(cli, &reply.json);
+        snprintf(path, sizeof path, "/v1/policy/backtest/%.*s", BYTES_ARG(next));
+        code = ask_slice(cli, path, NULL, BYTES_NONE, &reply);
+    }
     if (code != CLI_OK)
         return code;
     if (cli_on(cli, "--json"))

@@ -11,7 +11,7 @@
 #include "cli/commands.h"
 #include "cli/mbox.h"
 #include "cli/print.h"
-#include "receive/mail.h"
+#include "mail/mail.h"
 
 #define REPLY_ARENA_MAX ((size_t)16 << 20)
 #define LABEL_SIZE 1024

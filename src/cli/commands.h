@@ -10,9 +10,10 @@ extern const struct cli_option audit_verify_options[];
 extern const struct cli_option claim_options[];
 extern const struct cli_option confirm_options[];
 extern const struct cli_option daemon_options[];
+extern const struct cli_option doctor_options[];
 extern const struct cli_option effects_add_options[];
 extern const struct cli_option effects_ls_options[];
-extern const struct cli_option effects_note_options[];
+extern const struct cli_option effects_many_options[];
 extern const struct cli_option effects_resolve_options[];
 extern const struct cli_option exceptions_assign_options[];
 extern const struct cli_option exceptions_ls_options[];
@@ -43,14 +44,11 @@ extern const struct cli_option run_options[];
 extern const struct cli_option runs_ls_options[];
 extern const struct cli_option sent_options[];
 extern const struct cli_option show_options[];
+extern const struct cli_option threads_ls_options[];
 extern const struct cli_option token_create_options[];
 extern const struct cli_option trigger_options[];
 extern const struct cli_option why_options[];
-extern const struct cli_option audit_verify_options[], claim_options[], confirm_options[], daemon_options[], extend_options[],
-    fail_options[], help_options[], intents_options[], key_options_table[], release_options[], sent_options[], show_options[],
-    quarantine_lift_options[], run_options[], token_create_options[], why_options[], effects_add_options[], effects_ls_options[],
-    effects_note_options[], effects_resolve_options[], exceptions_assign_options[], exceptions_ls_options[],
-    exceptions_resolve_options[], threads_ls_options[], trigger_options[];
+extern const struct cli_option threads_ls_options[];
 extern const char *const completion_shells[];
 
 int agents_start_run(struct cli *cli);
@@ -59,6 +57,7 @@ int audit_verify_run(struct cli *cli);
 int claim_run(struct cli *cli);
 int completion_run(struct cli *cli);
 int confirm_run(struct cli *cli);
+int doctor_run(struct cli *cli);
 int effects_add_run(struct cli *cli);
 int effects_cancel_run(struct cli *cli);
 int effects_ls_run(struct cli *cli);
@@ -90,14 +89,15 @@ int leads_merge_run(struct cli *cli);
 int leads_show_run(struct cli *cli);
 int leads_undo_run(struct cli *cli);
 int leads_why_run(struct cli *cli);
+int keys_lint_run(struct cli *cli);
 int mcp_run(struct cli *cli);        /* agent/mcp_command.c */
 int mcp_server_run(struct cli *cli); /* agent/tools_command.c */
-int keys_lint_run(struct cli *cli);
 int policy_apply_run(struct cli *cli);
 int policy_backtest_run(struct cli *cli);
 int policy_check_run(struct cli *cli);
 int policy_settings_run(struct cli *cli);
 int policy_show_run(struct cli *cli);
+int quarantine_lift_run(struct cli *cli);
 int receive_mail_run(struct cli *cli);
 int release_run(struct cli *cli);
 int run_run(struct cli *cli); /* run/run.c */
@@ -112,7 +112,6 @@ int serve_run(struct cli *cli);
 int show_run(struct cli *cli);
 int sources_ls_run(struct cli *cli);
 int status_run(struct cli *cli);
-int quarantine_lift_run(struct cli *cli);
 int threads_ls_run(struct cli *cli);
 int threads_show_run(struct cli *cli);
 int token_create_run(struct cli *cli);

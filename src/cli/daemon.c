@@ -1,7 +1,5 @@
 #include "cli/daemon.h"
 
-#include <arpa/inet.h>
-
 #include "cli/commands.h"
 #include "cli/print.h"
 
@@ -15,7 +13,12 @@ const struct cli_option daemon_options[] = {
      false},
     {"--lmtp", "HOST:PORT", CLI_TEXT, "Take mail by LMTP here, from your mail server; unix:/PATH for a socket.", NULL,
      "SEMEL_LMTP", NULL, false},
-    {"--smtp", "HOST:PORT", CLI_TEXT, "Take mail by SMTP here; nothing is relayed.", NULL, "SEMEL_SMTP", NULL, false},
+    {"--smtp", "HOST:PORT", CLI_TEXT, "Take mail by SMTP here; nothing is relayed. With --tls-cert also STARTTLS.", NULL,
+     "SEMEL_SMTP", NULL, false},
+    {"--smtps", "HOST:PORT", CLI_TEXT, "Take mail by SMTP here, under TLS from the first byte on; needs --tls-cert.", NULL,
+     "SEMEL_SMTPS", NULL, false},
+    {"--smtp-login", NULL, CLI_SWITCH, "Take mail by SMTP only after a login; the password is a token with the scope claim.",
+     NULL, NULL, NULL, false},
     {"--policy", "FILE", CLI_FILE, "Apply this policy at the start.", NULL, "SEMEL_POLICY", NULL, false},
     {"--db", "URL", CLI_TEXT, "Keep the data in PostgreSQL: postgres://….", NULL, "SEMEL_DB", NULL, false},
     {"--master-key", "FILE", CLI_FILE,
@@ -28,22 +31,6 @@ const struct cli_option daemon_options[] = {
     {0},
 };
 
-bool daemon_is_loopback(const char *listen)
-{
-    struct in_addr v4;
-    const char *colon = strrchr(listen, ':');
-    char host[64];
-    if (strncmp(listen, "unix:", 5) == 0 || strncmp(listen, "[::1]:", 6) == 0)
-        return true;
-    if (colon == NULL || (size_t)(colon - listen) >= sizeof host)
-        return false;
-    memcpy(host, listen, (size_t)(colon - listen));
-    host[colon - listen] = '\0';
-    if (strcmp(host, "localhost") == 0)
-        return true;
-    return inet_pton(AF_INET, host, &v4) == 1 && ntohl(v4.s_addr) >> 24 == 127;
-}
-
 int daemon_read_options(struct cli *cli, struct app_options *ret_options)
 {
     const struct app_options options = {
@@ -51,6 +38,8 @@ int daemon_read_options(struct cli *cli, struct app_options *ret_options)
         .listen = cli_text(cli, "--listen"),
         .lmtp = cli_text(cli, "--lmtp"),
         .smtp = cli_text(cli, "--smtp"),
+        .smtps = cli_text(cli, "--smtps"),
+        .smtp_login = cli_on(cli, "--smtp-login"),
         .policy_file = cli_text(cli, "--policy"),
         .postgres_url = cli_text(cli, "--db"),
         .master_key = cli_text(cli, "--master-key"),
@@ -62,6 +51,8 @@ int daemon_read_options(struct cli *cli, struct app_options *ret_options)
     struct bytes db = bytes_of(options.postgres_url);
     if ((options.tls_cert == NULL) != (options.tls_key == NULL))
         return cli_fail(CLI_USAGE, "--tls-cert and --tls-key go together. Give both, or none.");
+    if (options.smtps != NULL && options.tls_cert == NULL)
+        return cli_fail(CLI_USAGE, "--smtps needs a certificate. Give --tls-cert and --tls-key.");
     if (db.at != NULL && !bytes_starts(db, BYTES("postgres://")) && !bytes_starts(db, BYTES("postgresql://")))
         return cli_fail(CLI_USAGE,
                         "--db is not a PostgreSQL URL. Write postgres://USER@HOST/DATABASE, or leave it out for SQLite.");

@@ -10,7 +10,4 @@
 /* CLI_USAGE, printed, when options contradict each other. */
 int daemon_read_options(struct cli *cli, struct app_options *ret_options);
 
-/* "127.0.0.1:7363", "[::1]:0", "unix:/path": only this computer can reach it. */
-bool daemon_is_loopback(const char *listen);
-
 #endif

@@ -45,7 +45,7 @@ static void tell_arrival(const struct json *event, struct buf *out)
 static void tell_difference(const struct json *event, struct buf *out)
 {
     const struct json *explanation = json_get(event, BYTES("explanation"));
-    if (explanation == NULL || explanation->type != JSON_OBJECT)
+    if (explanation == NULL || explanation->type != JSON_OBJECT || json_get(explanation, BYTES("why")) != NULL)
         return;
     struct bytes here = json_get_text(explanation, "only_here"), there = json_get_text(explanation, "only_there");
     if (here.len == 0 && there.len == 0) {
@@ -87,6 +87,16 @@ static struct bytes decided_as(const struct json *event)
     return was.len > 0 ? was : json_get_text(event, "verdict");
 }
 
+static void tell_obstacle(const struct json *event, struct buf *out)
+{
+    const struct json *explanation = json_get(event, BYTES("explanation"));
+    if (explanation == NULL || explanation->type != JSON_OBJECT || json_get(explanation, BYTES("why")) == NULL)
+        return;
+    buf_add_cstr(out, "    What is in the way: ");
+    print_clean(out, json_get_text(explanation, "why"));
+    buf_add_cstr(out, ".\n");
+}
+
 static void tell_decision(const struct json *event, struct buf *out)
 {
     if (print_time_of(event, "decided_at") == 0)
@@ -101,6 +111,7 @@ static void tell_decision(const struct json *event, struct buf *out)
     if (bytes_is(json_get_text(event, "mode"), "shadow"))
         buf_add_cstr(out, " In shadow mode it went on all the same.");
     buf_add_char(out, '\n');
+    tell_obstacle(event, out);
     tell_first(event, out);
 }
 
@@ -153,21 +164,24 @@ static void tell_forward(const struct json *event, struct buf *out)
     buf_add_cstr(out, ".\n");
 }
 
+/* What a person may do about it now, with the event behind each. */
 static void tell_next(const struct json *event, struct buf *out)
 {
     struct bytes verdict = json_get_text(event, "verdict");
-    bool went_on = bytes_is(verdict, "accepted") || bytes_is(verdict, "released");
+    bool went_on = bytes_is(verdict, "accepted") || bytes_is(verdict, "released"), held = bytes_is(verdict, "held");
+    bool obstacle = held && bytes_is(json_get_text(event, "reason"), "cannot_forward");
     if (bytes_is(verdict, "waiting")) {
         buf_add_cstr(out, "It is not decided yet.\n");
         return;
     }
     if (went_on)
         return;
-    buf_add_cstr(out, bytes_is(verdict, "held") ? "A person has to decide. To let it through: semel inbox release "
-                                                : "It did not go on. To let it through after all: semel inbox release ");
+    buf_add_cstr(out, obstacle ? "It waits for a person. When the policy is mended: semel inbox release "
+                      : held   ? "A person has to decide. To let it through: semel inbox release "
+                               : "It did not go on. To let it through after all: semel inbox release ");
     print_clean(out, json_get_text(event, "event"));
-    if (bytes_is(verdict, "held")) {
-        buf_add_cstr(out, "; if it is a copy: semel inbox suppress ");
+    if (held) {
+        buf_add_cstr(out, obstacle ? "; to put it away: semel inbox suppress " : "; if it is a copy: semel inbox suppress ");
         print_clean(out, json_get_text(event, "event"));
     }
     buf_add_char(out, '\n');

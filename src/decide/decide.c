@@ -1,5 +1,6 @@
 #include "decide/decide.h"
 
+#include "base/mutant.h"
 #include "base/when.h"
 
 /* How long a short text is the same one: a double click, or the same few words by two channels. */
@@ -28,6 +29,7 @@ static const struct {
     {"muted", "Its source is muted."},
     {"limited", "Its source has sent more than it may for now."},
     {"loop", "There were too many messages in this conversation in a short time."},
+    {"cannot_forward", "It is to go on, but what forwards it cannot be made."},
     {"released", "A person let it through."},
 };
 
@@ -47,7 +49,7 @@ static struct decide_verdict verdict_of(enum event_verdict verdict, const char *
 
 static bool is_within(const struct decide_event *event, const struct candidate *candidate, int64_t window_us)
 {
-    return event->at_us - candidate->at_us <= window_us;
+    return event->at_us - candidate->at_us <= window_us || MUTANT(WINDOW_ENDLESS);
 }
 
 static bool is_elsewhere(const struct decide_event *event, const struct candidate *candidate)
@@ -148,7 +150,7 @@ struct decide_verdict decide_event(const struct decide_event *event, const struc
         return verdict_of(EVENT_MUTED, "muted", 0, NULL);
     if (event->limited)
         return verdict_of(EVENT_MUTED, "limited", 0, NULL);
-    if (event->automatic)
+    if (event->automatic && !MUTANT(ROBOT_HEARD))
         return verdict_of(EVENT_IGNORED, "automatic", 0, NULL);
     return best;
 }

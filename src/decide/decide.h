@@ -23,7 +23,7 @@ enum event_verdict {
     EVENT_WAITING,    /* not decided yet */
     EVENT_ACCEPTED,   /* it is new */
     EVENT_SUPPRESSED, /* it repeats another one */
-    EVENT_HELD,       /* it may repeat another one, or is part of a loop: a person decides */
+    EVENT_HELD,       /* it may repeat another one, is part of a loop, or cannot be forwarded: a person decides */
     EVENT_MUTED,      /* its source was quieted */
     EVENT_IGNORED,    /* a machine wrote it (bounce, list, out of office): it must not be answered */
     EVENT_RELEASED,   /* a person said that it was no repetition after all */

@@ -153,3 +153,14 @@ enum status direct_apply(struct direct *direct, const struct ledger_command *com
         *ret_answer = step.answer;
     return step.status;
 }
+
+enum status direct_write(struct direct *direct,
+                         enum status (*write)(struct store *, struct ledger *, struct engine_command *, struct why *), void *user,
+                         struct arena *arena, struct why *why)
+{
+    struct engine_command step = {.write = write, .arena = arena, .done = no_answer, .user = user};
+    ASSERT(!direct->started);
+    engine_step(direct->engine, &step);
+    *why = step.why;
+    return step.status;
+}

@@ -38,4 +38,9 @@ CHECKED enum status direct_name(const struct direct *direct, const struct claim_
 CHECKED enum status direct_apply(struct direct *direct, const struct ledger_command *command, int64_t wait_us,
                                  struct arena *arena, struct ledger_answer *ret_answer, struct why *why);
 
+/* Writes something in a transaction of its own, as a `write` of the engine; `user` is the command's. Before direct_start(). */
+CHECKED enum status direct_write(struct direct *direct,
+                                 enum status (*write)(struct store *, struct ledger *, struct engine_command *, struct why *),
+                                 void *user, struct arena *arena, struct why *why);
+
 #endif

@@ -109,6 +109,18 @@ static void note_decisions(struct batch *batch)
     }
 }
 
+/* Those on other nodes who wait for what moves here hear of it with the COMMIT. */
+static enum status tell_others(struct batch *batch)
+{
+    struct engine *engine = batch->engine;
+    struct q_notify_send send = {
+        hear_moved(engine->hear, batch->ledger.intents, batch->ledger.intent_count, batch->ledger.arena)};
+    if (send.message.at == NULL)
+        return OK;
+    atomic_fetch_add(&engine->counts.told, 1);
+    return store_queue(engine->store, &NOTIFY_SEND, &send, 1, NULL, NULL, &batch->why);
+}
+
 static enum status write_all(struct batch *batch, struct audit_chain *chain)
 {
     struct engine *engine = batch->engine;
@@ -128,6 +140,7 @@ static enum status write_all(struct batch *batch, struct audit_chain *chain)
         TRY(store_commit(engine->store, &batch->why));
         TRY(store_begin(engine->store, &batch->why));
     }
+    TRY(tell_others(batch));
     return audit_save(engine->store, &batch->audit, chain, &engine->ids, &batch->why);
 }
 
@@ -261,13 +274,13 @@ static enum status attempt_guess(struct batch *batch)
     return status;
 }
 
-/* A command that reads and writes for itself could meet the failure of a guess, so it is not guessed beside it. Whose turn it is
- * cannot be guessed: other nodes begin answers too. */
+/* A command that reads and writes for itself could meet the failure of a guess, so it is not guessed beside it. Whose turn it is,
+ * and who is last in a line, cannot be guessed: other nodes begin answers and take effects in too. */
 static bool may_guess(struct batch *batch)
 {
     struct engine *engine = batch->engine;
     for (size_t i = 0; i < batch->count; i++)
-        if (batch->commands[i]->write != NULL || batch_goes_in_turn(batch->commands[i]))
+        if (batch->commands[i]->write != NULL || batch_goes_in_turn(batch->commands[i]) || batch_lines_up(batch->commands[i]))
             return false;
     if (engine->guess_pause == 0)
         return true;
@@ -497,13 +510,13 @@ static enum status decide(struct batch *batch, struct engine_command **woken)
     return batch->count > 0 || flush ? try_postgres(batch) : OK;
 }
 
-static void run_woken(struct engine *engine, struct engine_command *woken)
+void batch_run_list(struct engine *engine, struct engine_command *list)
 {
-    struct engine_command *commands[ENGINE_BATCH_MAX];
-    while (woken != NULL) {
+    while (list != NULL) {
+        struct engine_command *commands[ENGINE_BATCH_MAX];
         size_t count = 0;
-        for (; woken != NULL && count < ENGINE_BATCH_MAX; woken = woken->next)
-            commands[count++] = woken;
+        for (; list != NULL && count < ENGINE_BATCH_MAX; list = list->next)
+            commands[count++] = list;
         batch_run(engine, commands, count);
     }
 }
@@ -535,7 +548,7 @@ void batch_run(struct engine *engine, struct engine_command **commands, size_t c
             note_failure(engine, status, &batch.why);
             fail_all(&batch, status);
         }
-        run_woken(engine, woken);
+        batch_run_list(engine, woken);
         return;
     }
     if (atomic_load(&engine->intake) != INTAKE_OPEN && batch.audit.count > 0 && engine->postgres_url != NULL)
@@ -545,5 +558,5 @@ void batch_run(struct engine *engine, struct engine_command **commands, size_t c
             engine->look_helps = true;
     wake_waiters(&batch, &woken);
     answer_settled(&batch, &woken);
-    run_woken(engine, woken);
+    batch_run_list(engine, woken);
 }

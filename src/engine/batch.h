@@ -38,6 +38,9 @@ bool batch_is_by_key(const struct engine_command *command);
 /* It waits for others of its conversation. */
 bool batch_goes_in_turn(const struct engine_command *command);
 
+/* It is submitted to a line. */
+bool batch_lines_up(const struct engine_command *command);
+
 /* Keys and ids, each once; the keys get their places. */
 CHECKED enum status batch_list(struct batch *batch, struct wanted *wanted);
 

@@ -189,14 +189,33 @@ static void sweep_expired(struct engine *engine, int64_t boot_us)
 
 static void run_due_waiters(struct engine *engine, int64_t boot_us, bool all)
 {
-    struct engine_command *due = NULL, *commands[ENGINE_BATCH_MAX];
+    struct engine_command *due = NULL;
     waiting_due(engine, boot_us, all, &due);
-    while (due != NULL) {
-        size_t count = 0;
-        for (; due != NULL && count < ENGINE_BATCH_MAX; due = due->next)
-            commands[count++] = due;
-        batch_run(engine, commands, count);
-    }
+    batch_run_list(engine, due);
+}
+
+/* What another node has moved: those who wait for it here are decided at once. */
+static void run_heard(struct engine *engine)
+{
+    int64_t intents[HEARD_MAX];
+    bool all;
+    size_t count = hear_take(engine->hear, intents, &all);
+    struct engine_command *woken = NULL;
+    for (size_t i = 0; i < count; i++)
+        waiting_wake(engine, intents[i], &woken);
+    if (all)
+        waiting_wake_all(engine, &woken);
+    batch_run_list(engine, woken);
+}
+
+void engine_call_others(struct engine *engine)
+{
+    hear_call_others(engine->hear);
+}
+
+void engine_on_call(struct engine *engine, void (*called)(void *arg), void *arg)
+{
+    hear_on_call(engine->hear, called, arg);
 }
 
 /* ---- the step ---- */
@@ -260,6 +279,8 @@ static void tidy(struct engine *engine, bool quiet)
 int64_t engine_step(struct engine *engine, struct engine_command *commands)
 {
     run_commands(engine, commands);
+    if (engine->hear != NULL)
+        run_heard(engine);
     int64_t boot = engine->env->boot_us(engine->env);
     probe_intake(engine, boot);
     if (atomic_load(&engine->intake) == INTAKE_OPEN) {
@@ -425,6 +446,8 @@ enum status engine_open(const struct engine_config *config, struct engine **ret_
     engine->read_last = &engine->read_first;
     setup_locks(engine);
     enum status status = open_data(engine, why);
+    if (status == OK && engine->postgres_url != NULL && engine->open == NULL)
+        status = hear_new(engine, engine->postgres_url, &engine->hear, why);
     if (status != OK) {
         engine_close(engine);
         return status;
@@ -489,7 +512,7 @@ enum status engine_start(struct engine *engine, struct why *why)
         pthread_create(&engine->reader, NULL, reader_main, engine) != 0)
         return why_set(why, FULL, "no thread could be started");
     engine->started = true;
-    return OK;
+    return engine->hear != NULL ? hear_start(engine->hear, why) : OK;
 }
 
 static void stop_threads(struct engine *engine)
@@ -510,6 +533,7 @@ void engine_close(struct engine *engine)
 {
     if (engine == NULL)
         return;
+    hear_stop(engine->hear);
     if (engine->started)
         stop_threads(engine);
     if (engine->store != NULL)
@@ -519,6 +543,7 @@ void engine_close(struct engine *engine)
     arena_release(&engine->arena);
     arena_release(&engine->suppressions.arena);
     recent_free(engine->recent);
+    hear_free(engine->hear);
     free(engine->data_dir);
     free(engine->postgres_url);
     free(engine);

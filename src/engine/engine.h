@@ -49,7 +49,7 @@ struct engine_command {
     /* the engine's own */
     struct engine_command *next;
     int64_t waited_until_us; /* boot clock; 0 before the first look */
-    int64_t look_again_us;
+    int64_t look_again_us, announced_us;
     bool settled, moved;
 };
 
@@ -79,6 +79,7 @@ enum engine_intake { INTAKE_OPEN, INTAKE_FINISHING, INTAKE_CLOSED };
 struct engine_counts {
     _Atomic uint64_t verdicts[VERDICT_NOT_FOUND + 1];
     _Atomic uint64_t batches, commands, commits, retries, failures, lapsed, expired, suppressed;
+    _Atomic uint64_t asked, told, heard; /* others wait for something; to and from them: that it has moved */
     _Atomic int64_t waiting, queued, unknown_seen;
 };
 
@@ -135,6 +136,10 @@ struct people engine_people(struct engine *engine);
 
 /* The ledger's clocks as they stand now. Any thread. */
 struct ledger_now engine_now(struct engine *engine);
+
+/* On PostgreSQL, any thread: effects are due that this node cannot begin now; and who is told when another node says so. */
+void engine_call_others(struct engine *engine);
+void engine_on_call(struct engine *engine, void (*called)(void *arg), void *arg);
 
 /* A read connection of one's own, for a thread that looks often; the caller closes it. */
 CHECKED enum status engine_open_reader(struct engine *engine, struct store **ret_store, struct why *why);

@@ -5,6 +5,7 @@
 #include <pthread.h>
 
 #include "engine/engine.h"
+#include "engine/hear.h"
 
 #define PARKED_BUCKETS 1024
 #define SUPPRESSED_MAX 16384
@@ -50,6 +51,7 @@ struct engine {
     int64_t run_base_us, boot_base_us; /* SQLite: run = run_base + (boot - boot_base) */
     bool may_have_tombstones;
     struct recent *recent; /* PostgreSQL only */
+    struct hear *hear;     /* PostgreSQL, when there are threads */
     int guess_pause;       /* so many batches are not decided on `recent`: another node was first lately */
     bool look_helps;       /* PostgreSQL: lately claims met settled or held intents, so a plain look comes first */
     struct engine_command *parked[PARKED_BUCKETS];
@@ -71,6 +73,7 @@ struct engine {
     size_t queue_count;
     int64_t load; /* how many there were in it lately when it was taken, on average, times LOAD_ONE */
     bool stopping, started;
+    bool has_heard;         /* other nodes have moved what is waited for here */
     bool stepping, leading; /* whose the writer's own is now; see lead.c, also for those below */
     bool watching;
     uint64_t leads, leads_seen;
@@ -103,11 +106,13 @@ void epoch_take(struct engine *engine, int64_t epoch, const char *quarantine, in
 
 /* batch.c: decides and writes these commands; every one is answered, or handed to `park` to wait. */
 void batch_run(struct engine *engine, struct engine_command **commands, size_t count);
+void batch_run_list(struct engine *engine, struct engine_command *list); /* as many batches as it needs */
 
 /* waiting.c */
 void waiting_park(struct engine *engine, struct engine_command *command);
 /* Takes out those whose intent is `intent`; appends them to *list. */
 void waiting_wake(struct engine *engine, int64_t intent, struct engine_command **list);
+void waiting_wake_all(struct engine *engine, struct engine_command **list);
 /* Takes out those that are due to look again. */
 void waiting_due(struct engine *engine, int64_t boot_us, bool all, struct engine_command **list);
 

@@ -185,6 +185,29 @@ static enum status take_open(void *ctx, const void *row, struct why *why)
     return OK;
 }
 
+static enum status take_queued(void *ctx, const void *row, struct why *why)
+{
+    struct batch *batch = ctx;
+    (void)why;
+    (*batch_find_id(batch, ((const struct r_intent_queued *)row)->id))->queued = true;
+    return OK;
+}
+
+/* A held one may become pending in this very batch. */
+static enum status load_queued(struct batch *batch)
+{
+    struct q_intent_queued *finds = arena_zalloc(batch->ledger.arena, batch->ledger.intent_count + 1, sizeof *finds);
+    size_t n = 0;
+    if (finds == NULL)
+        return why_set(&batch->why, FULL, "no memory for a batch");
+    for (size_t i = 0; i < batch->ledger.intent_count; i++) {
+        const struct intent *intent = batch->ledger.intents[i];
+        if (ledger_is_open(intent) && intent->row.state != STATE_PENDING && intent->row.action.at != NULL)
+            finds[n++].id = intent->row.id;
+    }
+    return store_run(batch->engine->store, &INTENT_QUEUED, finds, n, take_queued, batch, NULL, &batch->why);
+}
+
 /* The others that those of the batch have to wait for. They are only looked at: what a batch changes was named by its commands. */
 static enum status load_open(struct batch *batch)
 {
@@ -197,22 +220,36 @@ static enum status load_open(struct batch *batch)
         if (batch_goes_in_turn(batch->commands[i]))
             finds[n++] = (struct q_intent_open){command->space, command->workflow, command->thread, command->action};
     }
-    return store_run(batch->engine->store, &INTENT_OPEN, finds, n, take_open, batch, NULL, &batch->why);
+    TRY(store_run(batch->engine->store, &INTENT_OPEN, finds, n, take_open, batch, NULL, &batch->why));
+    return n > 0 ? load_queued(batch) : OK;
 }
 
-/* PostgreSQL: before anything is looked at, so that what another node has begun in these conversations is seen. */
+bool batch_lines_up(const struct engine_command *command)
+{
+    return command->write == NULL && command->ledger.op == OP_SUBMIT && command->ledger.line.at != NULL;
+}
+
+/* PostgreSQL: before anything is looked at, so that what another node has begun in these conversations and lines is seen. All
+ * locks at once and in one order: two nodes never wait for each other. */
 static enum status take_turns(struct batch *batch)
 {
-    struct q_turn_lock *locks = arena_zalloc(batch->ledger.arena, batch->count + 1, sizeof *locks);
-    size_t n = 0;
-    if (locks == NULL)
+    struct engine *engine = batch->engine;
+    struct q_turn_lock *locks = arena_zalloc(batch->ledger.arena, 2 * batch->count + 1, sizeof *locks);
+    struct q_outbox_line_last *lines = arena_zalloc(batch->ledger.arena, batch->count + 1, sizeof *lines);
+    size_t n = 0, line_count = 0;
+    if (locks == NULL || lines == NULL)
         return why_set(&batch->why, FULL, "no memory for a batch");
     for (size_t i = 0; i < batch->count; i++) {
         const struct ledger_command *command = &batch->commands[i]->ledger;
         if (batch_goes_in_turn(batch->commands[i]))
-            locks[n++].n = ledger_turn(engine_pepper(batch->engine), command->space, command->thread);
+            locks[n++].n = ledger_turn(engine_pepper(engine), command->space, command->thread);
+        if (!batch_lines_up(batch->commands[i]))
+            continue;
+        locks[n++].n = ledger_line(engine_pepper(engine), command->place, command->line);
+        lines[line_count++] = (struct q_outbox_line_last){command->place, command->line};
     }
-    return store_queue(batch->engine->store, &TURN_LOCK, locks, n, NULL, NULL, &batch->why);
+    TRY(store_queue(engine->store, &TURN_LOCK, locks, n, NULL, NULL, &batch->why));
+    return store_queue(engine->store, &OUTBOX_LINE_LAST, lines, line_count, ledger_stay_behind, &engine->ids, &batch->why);
 }
 
 /* A plain look: on SQLite that is enough, on PostgreSQL it answers what cannot change. */

@@ -28,7 +28,7 @@ static bool is_quiet(const struct engine *engine)
 static void add(struct engine *engine, struct engine_command *command, bool gathered)
 {
     command->next = NULL;
-    command->waited_until_us = 0;
+    command->waited_until_us = command->announced_us = 0;
     pthread_mutex_lock(&engine->lock);
     *engine->queue_last = command;
     engine->queue_last = &command->next;
@@ -91,7 +91,7 @@ static bool has_work(const struct engine *engine, int64_t now_us)
 {
     if (engine->leading)
         return false;
-    return engine->queue_first != NULL || engine->stopping || engine->wake_us <= now_us ||
+    return engine->queue_first != NULL || engine->stopping || engine->has_heard || engine->wake_us <= now_us ||
            (atomic_load(&engine->draining) && engine->parked_count > 0);
 }
 
@@ -113,6 +113,7 @@ static struct engine_command *begin_step(struct engine *engine, bool *ret_stop)
         }
     }
     engine->stepping = true;
+    engine->has_heard = false;
     struct engine_command *list = take_queue(engine);
     *ret_stop = engine->stopping;
     pthread_mutex_unlock(&engine->lock);

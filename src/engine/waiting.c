@@ -1,7 +1,10 @@
 #include "engine/engine_own.h"
 
-/* Another node may settle an intent without telling us: there we look again this often. */
+/* Another node may settle an intent without telling us: there we look again this often … */
 #define LOOK_EVERY_US (25 * 1000)
+/* … and so often when the others are heard and know that we wait; they are told again after a while, since they forget. */
+#define LOOK_HEARING_US (200 * 1000)
+#define ANNOUNCE_EVERY_US (10 * 1000 * 1000)
 /* Those whose client has left are let go this soon. */
 #define SCAN_EVERY_US (1000 * 1000)
 
@@ -15,12 +18,24 @@ static int64_t smaller(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
+/* What moved before the others knew is found by one more look. */
+static int64_t look_every_us(struct engine *engine, struct engine_command *command, int64_t now)
+{
+    if (!hear_is_on(engine->hear))
+        return LOOK_EVERY_US;
+    if (command->announced_us != 0 && now - command->announced_us < ANNOUNCE_EVERY_US)
+        return LOOK_HEARING_US;
+    hear_wait_for(engine->hear, command->answer.intent);
+    command->announced_us = now;
+    return LOOK_EVERY_US;
+}
+
 void waiting_park(struct engine *engine, struct engine_command *command)
 {
     int64_t now = engine->env->boot_us(engine->env);
     int64_t look = smaller(command->waited_until_us, now + command->answer.lease_left_us);
     if (engine->postgres_url != NULL)
-        look = smaller(look, now + LOOK_EVERY_US);
+        look = smaller(look, now + look_every_us(engine, command, now));
     command->look_again_us = look;
     size_t bucket = bucket_of(command->answer.intent);
     command->next = engine->parked[bucket];
@@ -47,11 +62,22 @@ void waiting_wake(struct engine *engine, int64_t intent, struct engine_command *
         return;
     struct engine_command **at = &engine->parked[bucket_of(intent)];
     while (*at != NULL) {
-        if ((*at)->answer.intent == intent)
-            take(engine, at, list);
-        else
+        if ((*at)->answer.intent != intent) {
             at = &(*at)->next;
+            continue;
+        }
+        (*at)->announced_us = 0; /* whoever was told that it waits has done what it asked for */
+        take(engine, at, list);
     }
+}
+
+void waiting_wake_all(struct engine *engine, struct engine_command **list)
+{
+    for (size_t i = 0; i < PARKED_BUCKETS; i++)
+        while (engine->parked[i] != NULL) {
+            engine->parked[i]->announced_us = 0;
+            take(engine, &engine->parked[i], list);
+        }
 }
 
 static bool is_due(const struct engine_command *command, int64_t boot_us)

@@ -7,6 +7,7 @@
  *   refused          the destination refused it, and that is final for its key; someone should know: drop
  *   likely_duplicate an event looks like an earlier one, but not surely: release | suppress
  *   loop             the same thing comes again and again, or a conversation answers itself: release | suppress
+ *   cannot_forward   an event is to go on, but what forwards it cannot be made by the policy as it is: retry | drop
  *   ambiguous_identity  two leads may be one person: same | different
  *
  * Promises: an intent that becomes UNKNOWN has a card in the same transaction, and the card is closed in the transaction in which
@@ -29,6 +30,7 @@ enum exception_kind {
     EXCEPTION_REFUSED,
     EXCEPTION_LIKELY_DUPLICATE,
     EXCEPTION_LOOP,
+    EXCEPTION_CANNOT_FORWARD,
     EXCEPTION_AMBIGUOUS_IDENTITY,
     EXCEPTION_KIND_COUNT
 };

@@ -5,8 +5,9 @@
 
 #include "flow/flow_own.h"
 
-#define BOOK_SLOTS (1u << 17)
-#define BOOK_SIZE_MAX ((size_t)256 << 20)
+#define BOOK_SLOTS (1u << 19)
+#define BOOK_LEFT_MIN ((size_t)16 << 20)  /* more than one step can note */
+#define CLOCKS_APART_US (5 * WHEN_SECOND) /* ids are made by the clock of another node, or of the database */
 #define PASS_SIZE_MAX ((size_t)256 << 20)
 
 /* What the other policy would have remembered. */
@@ -30,7 +31,8 @@ struct noted_place {
 struct backtest {
     struct policy *policy;
     struct bytes pepper, space;
-    int64_t since_us, after;
+    int64_t since_us, until_us, after, before;
+    bool full;
     struct arena book, arena;
     struct noted_mark **marks;
     struct noted_place **places;
@@ -137,8 +139,12 @@ static const struct recall recall_book = {recall_marks, recall_threads, recall_q
 
 /* ---- noting ---- */
 
+/* As the table does: a mark of an event is noted once, however many copies lead to it. */
 static void note_mark(struct backtest *backtest, const uint8_t *h, int64_t event, int64_t at_us)
 {
+    for (const struct noted_mark *old = backtest->marks[slot_of(h)]; old != NULL; old = old->next)
+        if (old->event == event && memcmp(old->h, h, KEY_HASH_SIZE) == 0)
+            return;
     struct noted_mark *noted = arena_zalloc(&backtest->book, 1, sizeof *noted);
     if (noted == NULL)
         return; /* the book has failed, and with it the step */
@@ -191,13 +197,20 @@ static void note_pass(struct backtest *backtest, const struct pass *pass)
 
 /* ---- counting ---- */
 
-/* What a person let through was first decided otherwise, and may well be so again. */
+/* What a person let through was first decided otherwise, and may well be so again. What could not be forwarded was to go on, and
+ * forwarding is not tried here. */
+static bool is_otherwise(const struct row_event *was, enum event_verdict would)
+{
+    bool was_to_go_on = was->verdict == EVENT_HELD && bytes_is(was->reason, "cannot_forward");
+    return was->verdict != (int64_t)would && was->verdict != EVENT_RELEASED && !(was_to_go_on && would == EVENT_ACCEPTED);
+}
+
 static void count_item(struct backtest_counts *counts, const struct item *item)
 {
     const struct row_event *row = &item->known.row;
     counts->events++;
     counts->verdicts[row->verdict][item->verdict.verdict]++;
-    if (row->verdict == (int64_t)item->verdict.verdict || row->verdict == EVENT_RELEASED)
+    if (!is_otherwise(row, item->verdict.verdict))
         return;
     counts->changed++;
     if (counts->example_count == BACKTEST_EXAMPLES_MAX)
@@ -254,31 +267,32 @@ enum status backtest_step(struct backtest *backtest, struct store *store, struct
                                         .pepper = backtest->pepper,
                                         .why = why},
                                .backtest = backtest};
-    int64_t left = BACKTEST_EVENTS_MAX - backtest->counts.events;
-    struct q_event_decided_after find = {backtest->space, backtest->after, left < FLOW_PASS_MAX ? left : FLOW_PASS_MAX};
+    struct q_event_decided_after find = {backtest->space, backtest->after, backtest->before, FLOW_PASS_MAX};
     at.pass.items = arena_zalloc(&backtest->arena, FLOW_PASS_MAX, sizeof *at.pass.items);
     if (at.pass.items == NULL)
         return why_set(why, FULL, "no memory for a pass");
-    if (left > 0)
+    backtest->full = backtest->book.used_total > BACKTEST_SIZE_MAX - BOOK_LEFT_MIN;
+    if (!backtest->full)
         TRY(store_run(store, &EVENT_DECIDED_AFTER, &find, 1, take_row, &at, NULL, why));
     return at.pass.count > 0 ? decide_all(&at) : NOTHING;
 }
 
-enum status backtest_open(struct policy *policy, struct bytes pepper, struct bytes space, int64_t since_us,
+enum status backtest_open(struct policy *policy, struct bytes pepper, struct bytes space, int64_t since_us, int64_t until_us,
                           struct backtest **ret_backtest, struct why *why)
 {
     struct backtest *backtest = calloc(1, sizeof *backtest);
     if (backtest == NULL)
         return why_set(why, FULL, "no memory for a backtest");
-    int64_t since_ms = since_us / WHEN_MS - ID_EPOCH_MS;
-    arena_init(&backtest->book, BOOK_SIZE_MAX);
+    arena_init(&backtest->book, BACKTEST_SIZE_MAX);
     arena_init(&backtest->arena, PASS_SIZE_MAX);
     id_init(&backtest->ids, 0, 0);
     backtest->policy = policy;
     backtest->pepper = pepper;
     backtest->space = arena_dup(&backtest->book, space);
     backtest->since_us = since_us;
-    backtest->after = since_ms > 0 ? since_ms << 22 : 0;
+    backtest->until_us = until_us;
+    backtest->after = id_floor(since_us);
+    backtest->before = id_floor(until_us + CLOCKS_APART_US);
     backtest->marks = arena_zalloc(&backtest->book, BOOK_SLOTS, sizeof(struct noted_mark *));
     backtest->places = arena_zalloc(&backtest->book, BOOK_SLOTS, sizeof(struct noted_place *));
     backtest->threads = arena_zalloc(&backtest->book, BOOK_SLOTS, sizeof(struct noted_thread *));
@@ -297,6 +311,19 @@ void backtest_close(struct backtest *backtest)
     arena_release(&backtest->book);
     arena_release(&backtest->arena);
     free(backtest);
+}
+
+bool backtest_is_whole(const struct backtest *backtest)
+{
+    return !backtest->full;
+}
+
+int64_t backtest_at_us(const struct backtest *backtest)
+{
+    int64_t at_us = id_time_us(backtest->after);
+    if (backtest->counts.events == 0)
+        return backtest->since_us;
+    return at_us < backtest->until_us ? at_us : backtest->until_us;
 }
 
 const struct backtest_counts *backtest_counts(const struct backtest *backtest)

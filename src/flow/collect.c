@@ -1,5 +1,7 @@
 #include "flow/flow_own.h"
 
+#include "base/mutant.h"
+
 #define SENDERS_MOST 8 /* earlier events of one person that are compared */
 
 bool item_speaks(const struct item *item)
@@ -96,7 +98,7 @@ static void collect_places(struct pass *pass, struct item *item)
         add_place(pass, item, "message", incoming->key, BYTES_NONE);
     struct bytes topic = topic_of(pass, incoming);
     for (size_t i = 0; i < incoming->identity_count; i++)
-        if (incoming->identities[i].sender)
+        if (incoming->identities[i].sender && !MUTANT(THREAD_SPLIT))
             add_place(pass, item, "person", incoming->identities[i].value, topic);
 }
 

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/log.h"
+#include "base/mutant.h"
 
 #define SWEEP_EVERY_US (5 * WHEN_SECOND)
 #define FAILED_AGAIN_US (1 * WHEN_SECOND)
@@ -186,7 +187,7 @@ void flow_tick(struct flow *flow)
     struct env *env = engine_env(flow->engine);
     int64_t now = env->boot_us(env);
     pthread_mutex_lock(&flow->lock);
-    bool due = now >= flow->tick_due_us;
+    bool due = now >= flow->tick_due_us && !MUTANT(PASS_ASLEEP);
     if (due)
         flow->tick_due_us = now + (engine_is_postgres(flow->engine) ? TICK_SHARED_EVERY_US : TICK_EVERY_US);
     pthread_mutex_unlock(&flow->lock);

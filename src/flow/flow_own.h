@@ -57,6 +57,7 @@ struct item {
     struct effect_order order;
     bool forwards;
     bool unreadable;
+    struct bytes obstacle; /* why it cannot be forwarded */
 };
 
 struct quiet {
@@ -160,7 +161,12 @@ CHECKED enum status forward_make(const struct forwarding *forwarding, struct are
 CHECKED enum status forward_record(struct store *store, const struct row_event *event, struct arena *arena,
                                    struct bytes *ret_record, struct why *why);
 
-/* Makes ready what forwards an item; later, all of them go into ledger and outbox. */
+/* Hands what was made ready to ledger and outbox; its key is loaded. INVALID, and nothing is written, when the ledger has that key
+ * from somebody else. An event that went on before keeps what forwarded it. */
+CHECKED enum status forward_submit(struct store *store, struct ledger *ledger, const struct item *item, bool replay,
+                                   int64_t *ret_intent, bool *ret_new, struct why *why);
+
+/* Makes ready what forwards an item; later, all of them go into ledger and outbox. What cannot be forwarded is held. */
 CHECKED enum status pass_prepare(struct pass *pass, struct item *item);
 CHECKED enum status pass_forward(struct pass *pass);
 

@@ -3,167 +3,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/when.h"
-#include "check.h"
-#include "house.h"
+#include "flow/fixture_test.h"
+#include "flow/person.h"
 #include "threads/answer.h"
-
-#define QUESTION "What does a weekly coaching session cost, and when could we begin?"
-
-static const char rules[] = "destinations:\n"
-                            "  agent: {provider: http, url: \"https://agent.example\"}\n"
-                            "sources:\n"
-                            "  form: {preset: json, verify: none, forward: agent, path: /new}\n"
-                            "  mail: {preset: json, verify: none, forward: agent}\n"
-                            "  chat: {preset: json, verify: none, forward: agent, loop: 5/10m}\n"
-                            "  watched: {preset: json, verify: none, forward: agent, mode: shadow}\n"
-                            "  kept: {preset: json, verify: none, keep: 1h}\n"
-                            "owner: dana\n";
-
-struct world {
-    struct house house;
-    struct flow *flow;
-    struct policy *policy;
-};
-
-static void world_open(struct world *world, enum house_storage storage)
-{
-    struct why why;
-    struct yaml_problems *problems = calloc(1, sizeof *problems);
-    house_open(&world->house, storage);
-    CHECK_INT(flow_open(world->house.engine, NULL, &world->flow, &why), OK);
-    if (policy_parse(bytes_of(rules), &world->policy, problems) != OK)
-        check_fail(__FILE__, __LINE__, "%zu: %s", problems->at[0].line, problems->at[0].text);
-    flow_set_policy(world->flow, world->policy, 7);
-    free(problems);
-}
-
-static void world_close(struct world *world)
-{
-    house_close(&world->house);
-    flow_close(world->flow);
-    policy_free(world->policy);
-}
-
-/* ---- what comes in ---- */
-
-static enum status write_order(struct store *store, struct ledger *ledger, struct engine_command *command, struct why *why)
-{
-    return stage_write(store, ledger, command->user, why);
-}
-
-static void nothing(struct engine_command *command)
-{
-    (void)command;
-}
-
-static void run_write(struct world *world, struct engine_command *command)
-{
-    engine_step(world->house.engine, command);
-    if (command->status != OK)
-        check_fail(__FILE__, __LINE__, "%s: %s", status_name(command->status), command->why.text);
-}
-
-/* Stages one event with one identity (none for NULL); returns its id. */
-static int64_t stage(struct world *world, const char *source, const char *delivery, const char *from, const char *text)
-{
-    struct arena *arena = &world->house.arena;
-    struct identity identity = {.kind = IDENTITY_EMAIL, .sender = true, .value = bytes_of(from)};
-    struct incoming incoming = {.kind = BYTES("message"),
-                                .delivery = bytes_of(delivery),
-                                .text = bytes_of(text),
-                                .identities = &identity,
-                                .identity_count = from != NULL,
-                                .piece = arena_printf(arena, "{\"text\":\"%s\",\"from\":\"%s\"}", text, from)};
-    struct bytes content, record;
-    struct why why;
-    struct pair header = {BYTES("Content-Type"), BYTES("application/json")};
-    struct effect_request request = {
-        .method = BYTES("POST"), .path = BYTES("/in/x"), .body = incoming.piece, .headers = &header, .header_count = 1};
-    CHECK_INT(request_record(&request, arena, &record, &why), OK);
-    CHECK_INT(event_seal(&incoming, true, arena, &why), OK);
-    CHECK_INT(event_record(&incoming, arena, &content, &why), OK);
-    int64_t event = 0;
-    struct stage_order order = {.space = BYTES("main"),
-                                .source = bytes_of(source),
-                                .record = record,
-                                .contents = &content,
-                                .count = 1,
-                                .keep_us = WHEN_HOUR,
-                                .events = &event};
-    struct engine_command command = {.write = write_order, .user = &order, .arena = arena, .done = nothing};
-    run_write(world, &command);
-    return event;
-}
-
-static void pass(struct world *world)
-{
-    struct engine_command command = flow_pass(world->flow);
-    run_write(world, &command);
-}
-
-static enum status take_event(void *ctx, const void *row, struct why *why)
-{
-    struct row_event *event = ctx;
-    (void)why;
-    static char reason[64];
-    *event = *(const struct row_event *)row;
-    snprintf(reason, sizeof reason, "%.*s", BYTES_ARG(event->reason));
-    event->reason = bytes_of(reason);
-    return OK;
-}
-
-static struct row_event look(struct world *world, int64_t id)
-{
-    struct row_event event = {0};
-    struct q_event_get get = {BYTES("main"), id};
-    struct why why;
-    CHECK_INT(store_run(engine_store(world->house.engine), &EVENT_GET, &get, 1, take_event, &event, NULL, &why), OK);
-    return event;
-}
-
-static void expect(struct world *world, int64_t id, enum event_verdict verdict, const char *reason, int64_t first)
-{
-    struct row_event event = look(world, id);
-    if (event.verdict != (int64_t)verdict || !bytes_is(event.reason, reason))
-        check_fail(__FILE__, __LINE__, "it is %s, %.*s; want %s, %s", event_verdict_names[event.verdict], BYTES_ARG(event.reason),
-                   event_verdict_names[verdict], reason);
-    CHECK_INT(event.first, first);
-    CHECK_INT(event.policy, 7);
-}
-
-static enum status count_rows(void *ctx, const void *row, struct why *why)
-{
-    (void)row;
-    (void)why;
-    ++*(int *)ctx;
-    return OK;
-}
-
-static int forwards(struct world *world)
-{
-    struct q_effect_list list = {BYTES("main"), BYTES("agent"), -1, -1, INT64_MAX, 1000};
-    struct why why;
-    int count = 0;
-    CHECK_INT(store_run(engine_store(world->house.engine), &EFFECT_LIST, &list, 1, count_rows, &count, NULL, &why), OK);
-    return count;
-}
-
-static int open_cards(struct world *world)
-{
-    struct q_exception_list_open list = {BYTES("main"), 0, 0, 1000};
-    struct why why;
-    int count = 0;
-    CHECK_INT(store_run(engine_store(world->house.engine), &EXCEPTION_LIST_OPEN, &list, 1, count_rows, &count, NULL, &why), OK);
-    return count;
-}
-
-/* On PostgreSQL the clock is the server's: what needs another time is tested on SQLite alone. */
-static void later(struct world *world, int64_t us)
-{
-    world->house.wall_us += us;
-    world->house.boot_us += us;
-}
 
 /* ---- the promises ---- */
 
@@ -356,6 +198,48 @@ TEST_BOTH(an_answer_in_the_same_batch_counts)
     claim.next = &flow;
     run_write(&world, &claim);
     CHECK_INT(look(&world, more).epoch, 2);
+    world_close(&world);
+}
+
+static enum status write_release(struct store *store, struct ledger *ledger, struct engine_command *command, struct why *why)
+{
+    return person_write(store, ledger, command->user, why);
+}
+
+/* In one batch: something is done, then two messages are let through. The first is a new question, the second joins it. */
+TEST_BOTH(what_was_done_before_a_question_is_no_answer_to_it)
+{
+    struct world world;
+    world_open(&world, storage);
+    int64_t hi = stage(&world, "chat", "c1", "jon@acme.io", "Hi"), copies[2];
+    for (int i = 0; i < 2; i++)
+        copies[i] = stage(&world, "chat", "c1", "jon@acme.io", "Hi");
+    pass(&world);
+    struct engine_command claim = house_claim("k"), releases[2];
+    struct person_order orders[2];
+    claim.ledger.thread = id_text("thr", look(&world, hi).thread, &world.house.arena);
+    claim.ledger.action = BYTES("note");
+    ledger_key_hash(engine_pepper(world.house.engine), claim.ledger.space, claim.ledger.workflow, claim.ledger.key,
+                    claim.ledger.h);
+    claim.arena = &world.house.arena;
+    claim.done = nothing;
+    claim.next = &releases[0];
+    for (int i = 0; i < 2; i++) {
+        orders[i] = (struct person_order){
+            .flow = world.flow, .act = EVENT_ACT_RELEASE, .space = BYTES("main"), .actor = BYTES("dana"), .event = copies[i]};
+        releases[i] = (struct engine_command){.write = write_release,
+                                              .intents_max = PERSON_INTENTS,
+                                              .arena = &world.house.arena,
+                                              .done = nothing,
+                                              .user = &orders[i],
+                                              .next = i == 0 ? &releases[1] : NULL};
+    }
+    run_write(&world, &claim);
+    CHECK_INT(releases[0].status, OK);
+    CHECK_INT(releases[1].status, OK);
+    CHECK_INT(look(&world, hi).epoch, 1);
+    CHECK_INT(look(&world, copies[0]).epoch, 2);
+    CHECK_INT(look(&world, copies[1]).epoch, 2);
     world_close(&world);
 }
 

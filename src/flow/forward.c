@@ -1,7 +1,7 @@
 #include "flow/flow_own.h"
 
 #include "act/order.h"
-#include "base/log.h"
+#include "base/mutant.h"
 
 /* ---- headers ---- */
 
@@ -148,7 +148,28 @@ enum status forward_make(const struct forwarding *forwarding, struct arena *aren
     return OK;
 }
 
-/* ---- in a pass ---- */
+/* ---- into ledger and outbox ---- */
+
+enum status forward_submit(struct store *store, struct ledger *ledger, const struct item *item, bool replay, int64_t *ret_intent,
+                           bool *ret_new, struct why *why)
+{
+    const struct row_event *row = &item->known.row;
+    struct intent *intent = ledger->find(ledger, item->submit.h);
+    struct ledger_answer answer = {0};
+    bool existed = intent->exists;
+    ledger_apply(ledger, intent, &item->submit, &answer);
+    bool created = !existed && intent->exists; /* also as unknown, where data may be lost: its request is kept with it */
+    if (!created && (replay || row->intent == 0))
+        return why_set(why, INVALID, "the ledger has the key %.*s in workflow %.*s already: %s", BYTES_ARG(item->submit.key),
+                       BYTES_ARG(item->submit.workflow), ledger_verdict_names[answer.verdict]);
+    if (created)
+        TRY(outbox_write(store, ledger, answer.intent, &item->order, why));
+    *ret_intent = created ? answer.intent : row->intent;
+    *ret_new = created;
+    return OK;
+}
+
+/* ---- the raw delivery ---- */
 
 struct record {
     struct arena *arena;
@@ -172,24 +193,59 @@ enum status forward_record(struct store *store, const struct row_event *event, s
     return OK;
 }
 
-/* Accepted ones go on; in shadow mode all of them do. An event that cannot be forwarded is kept, and said to be so. */
+/* ---- in a pass ---- */
+
+/* A sentence that was cut off may end within a character. */
+static struct bytes whole_text(struct bytes text)
+{
+    for (int i = 0; i < 4 && text.len > 0 && !bytes_is_utf8(text); i++)
+        text.len--;
+    return bytes_is_utf8(text) ? text : BYTES("the request cannot be made");
+}
+
+/* Nothing is lost: a person mends the policy and lets it go on, or puts it away. */
+static enum status hold(struct pass *pass, struct item *item, const struct why *why)
+{
+    item->forwards = false;
+    item->obstacle = arena_dup(pass->arena, whole_text(bytes_of(why->text)));
+    if (item->obstacle.at == NULL)
+        return pass_no_memory(pass);
+    item->verdict.verdict = EVENT_HELD;
+    item->verdict.reason = "cannot_forward";
+    pass_note(pass, item);
+    return pass->recall->card(pass, item, EXCEPTION_CANNOT_FORWARD, item->known.row.id, item->obstacle.at);
+}
+
+/* Accepted ones go on; in shadow mode all of them do. Where the source is gone nobody knows whether it forwards. */
 enum status pass_prepare(struct pass *pass, struct item *item)
 {
     struct row_event *row = &item->known.row;
     bool goes = item->verdict.verdict == EVENT_ACCEPTED || row->shadow != 0;
-    if (!goes || item->source == NULL || item->source->forward.len == 0)
+    goes = goes || (MUTANT(HELD_GOES_ON) && item->verdict.verdict == EVENT_HELD);
+    if (!goes || (item->source != NULL && item->source->forward.len == 0))
         return OK;
     struct forwarding forwarding = {pass->policy, pass->policy_version, row, &item->known.incoming, BYTES_NONE,
                                     pass->pepper, BYTES("semel"),       0,   item->lead.lead};
     TRY(forward_record(pass->store, row, pass->arena, &forwarding.record, pass->why));
     struct why why;
     enum status status = forward_make(&forwarding, pass->arena, &item->submit, &item->order, &why);
-    if (status == FULL)
+    if (pass->arena->failed)
         return pass_no_memory(pass);
     item->forwards = status == OK;
+    return item->forwards ? OK : hold(pass, item, &why);
+}
+
+static enum status forward_one(struct pass *pass, struct item *item)
+{
+    struct why why;
+    bool created = false;
+    enum status status = forward_submit(pass->store, pass->ledger, item, false, &item->known.row.intent, &created, &why);
+    if (status == INVALID)
+        return hold(pass, item, &why);
+    pass->flow->forwarded += created;
     if (status != OK)
-        LOG(LOG_ERROR, "an event cannot be forwarded", LOG_TEXT("source", row->source), LOG_CSTR("why", why.text));
-    return OK;
+        *pass->why = why;
+    return status;
 }
 
 enum status pass_forward(struct pass *pass)
@@ -198,21 +254,18 @@ enum status pass_forward(struct pass *pass)
     size_t count = 0;
     if (hashes == NULL)
         return pass_no_memory(pass);
+    const struct ledger_command **submits = arena_zalloc(pass->arena, pass->count + 1, sizeof *submits);
+    if (submits == NULL)
+        return pass_no_memory(pass);
+    for (size_t i = 0; i < pass->count; i++)
+        if (pass->items[i].forwards) {
+            submits[count] = &pass->items[i].submit;
+            memcpy(hashes[count++], pass->items[i].submit.h, KEY_HASH_SIZE);
+        }
+    TRY(ledger_line_up(pass->ledger, pass->store, pass->pepper, submits, count, pass->why));
+    TRY(pass->ledger->load(pass->ledger, pass->store, (const uint8_t(*)[KEY_HASH_SIZE])hashes, count, pass->why));
     for (size_t i = 0; i < pass->count; i++)
         if (pass->items[i].forwards)
-            memcpy(hashes[count++], pass->items[i].submit.h, KEY_HASH_SIZE);
-    TRY(pass->ledger->load(pass->ledger, pass->store, (const uint8_t(*)[KEY_HASH_SIZE])hashes, count, pass->why));
-    for (size_t i = 0; i < pass->count; i++) {
-        struct item *item = &pass->items[i];
-        struct ledger_answer answer = {0};
-        if (!item->forwards)
-            continue;
-        ledger_apply(pass->ledger, pass->ledger->find(pass->ledger, item->submit.h), &item->submit, &answer);
-        item->known.row.intent = answer.intent;
-        if (answer.verdict != VERDICT_PROCEED)
-            continue;
-        pass->flow->forwarded++;
-        TRY(outbox_write(pass->store, pass->ledger, answer.intent, &item->order, pass->why));
-    }
+            TRY(forward_one(pass, &pass->items[i]));
     return OK;
 }

@@ -1,5 +1,7 @@
 #include "flow/flow_own.h"
 
+#include "base/mutant.h"
+
 #define CANDIDATES_MAX 128
 
 /* ---- deciding ---- */
@@ -90,7 +92,7 @@ static struct decide_event question_of(struct pass *pass, const struct item *ite
         .has_id = item_has_id(incoming),
         .machine = incoming_is_machine(incoming),
         .automatic = incoming->automatic,
-        .muted = quiet->row.muted_until > pass->ledger->now.wall_us,
+        .muted = quiet->row.muted_until > pass->ledger->now.wall_us && !MUTANT(MUTE_UNHEARD),
         .limited = quiet->row.limited_until > pass->ledger->now.wall_us && quiet->accepted >= quiet->row.most,
         .text = &item->known.text,
         .window_us = item->source != NULL ? item->source->window_us : WHEN_DAY,
@@ -134,7 +136,8 @@ static enum status converse(struct pass *pass, struct item *item)
     thread->changed = true;
     for (size_t i = 0; i < item->place_count; i++)
         threads_mark(item->places[i], thread);
-    if (item->verdict.verdict != EVENT_ACCEPTED || !item_is_question(item))
+    bool asks = item->verdict.verdict == EVENT_ACCEPTED || (MUTANT(HELD_ASKS) && item->verdict.verdict == EVENT_HELD);
+    if (!asks || !item_is_question(item))
         return OK;
     if (item->source != NULL && thread_is_loop(&thread->row, now, item->source->loop_count, item->source->loop_us)) {
         item->verdict = (struct decide_verdict){.verdict = EVENT_HELD, .reason = "loop"};
@@ -171,7 +174,7 @@ static void see(struct pass *pass, struct item *item, struct known *first)
     bool copy = item->verdict.verdict == EVENT_SUPPRESSED && first != NULL;
     for (size_t i = 0; i < item->mark_count; i++)
         if (!copy || item->marks[i].kind == MARK_DELIVERY || item->marks[i].kind == MARK_KEY)
-            marks_see(&pass->marks, item->marks[i].mark, copy ? first : &item->known);
+            marks_see(&pass->marks, item->marks[i].mark, copy && !MUTANT(COPY_OF_COPY) ? first : &item->known);
 }
 
 enum status pass_judge(struct pass *pass, struct item *item)
@@ -191,7 +194,7 @@ enum status pass_judge(struct pass *pass, struct item *item)
         converse_copy(pass, item, first);
     else
         TRY(converse(pass, item));
-    if (item->verdict.verdict == EVENT_HELD) {
+    if (item->verdict.verdict == EVENT_HELD && !MUTANT(HELD_UNTOLD)) {
         bool loop = strcmp(item->verdict.reason, "loop") == 0;
         TRY(pass->recall->card(pass, item, loop ? EXCEPTION_LOOP : EXCEPTION_LIKELY_DUPLICATE, item->known.row.id,
                                item->verdict.reason));

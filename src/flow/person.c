@@ -1,5 +1,6 @@
 #include "flow/person.h"
 
+#include "base/mutant.h"
 #include "flow/flow_own.h"
 
 struct doing {
@@ -90,8 +91,8 @@ static const enum person_end ends[EVENT_ACT_COUNT][EVENT_VERDICT_COUNT] = {
 static enum status close_cards(struct doing *doing)
 {
     const struct person_order *order = doing->order;
-    static const enum exception_kind kinds[] = {EXCEPTION_LIKELY_DUPLICATE, EXCEPTION_LOOP};
-    if (order->act == EVENT_ACT_REPLAY || (order->end == PERSON_CANNOT && !order->by_card))
+    static const enum exception_kind kinds[] = {EXCEPTION_LIKELY_DUPLICATE, EXCEPTION_LOOP, EXCEPTION_CANNOT_FORWARD};
+    if (order->act == EVENT_ACT_REPLAY || (order->end == PERSON_CANNOT && !order->by_card) || MUTANT(CARD_STAYS))
         return OK;
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         TRY(exception_close_event(doing->store, doing->ledger, order->event, kinds[i], bytes_of(event_act_names[order->act]),
@@ -152,8 +153,10 @@ static enum status prepare(struct doing *doing)
                                     .incoming = &item->known.incoming,
                                     .pepper = engine_pepper(order->flow->engine),
                                     .actor = order->actor,
-                                    .replay = order->number,
+                                    .replay = MUTANT(REPLAY_SAME) ? 0 : order->number,
                                     .lead = item->lead.lead};
+    if (MUTANT(RELEASE_AGAIN) && order->act == EVENT_ACT_RELEASE)
+        forwarding.replay = doing->act;
     TRY(forward_record(doing->store, &item->known.row, doing->arena, &forwarding.record, doing->why));
     enum status status = forward_make(&forwarding, doing->arena, &item->submit, &item->order, doing->why);
     item->forwards = status == OK;
@@ -164,19 +167,18 @@ static enum status prepare(struct doing *doing)
 
 static enum status forward(struct doing *doing)
 {
-    struct item *item = &doing->item;
+    const struct item *item = &doing->item;
     struct ledger *ledger = doing->ledger;
-    struct ledger_answer answer = {0};
     uint8_t h[1][KEY_HASH_SIZE];
+    bool created;
     if (!item->forwards)
         return OK;
     memcpy(h[0], item->submit.h, KEY_HASH_SIZE);
+    TRY(ledger_line_up(ledger, doing->store, engine_pepper(doing->order->flow->engine),
+                       &(const struct ledger_command *){&item->submit}, 1, doing->why));
     TRY(ledger->load(ledger, doing->store, (const uint8_t(*)[KEY_HASH_SIZE])h, 1, doing->why));
-    ledger_apply(ledger, ledger->find(ledger, item->submit.h), &item->submit, &answer);
-    doing->order->intent = answer.intent;
-    if (answer.verdict != VERDICT_PROCEED)
-        return OK; /* shadow mode let it through before */
-    return outbox_write(doing->store, ledger, answer.intent, &item->order, doing->why);
+    return forward_submit(doing->store, ledger, item, doing->order->act == EVENT_ACT_REPLAY, &doing->order->intent, &created,
+                          doing->why);
 }
 
 /* ---- writing ---- */
@@ -268,6 +270,8 @@ static enum status act(struct doing *doing)
     TRY(load(doing));
     const struct row_event *row = &doing->item.known.row;
     order->end = ends[order->act][row->verdict];
+    if (MUTANT(RELEASE_AGAIN) && order->act == EVENT_ACT_RELEASE && row->verdict == EVENT_RELEASED)
+        order->end = PERSON_DONE;
     if (order->end == PERSON_DONE)
         TRY(carry_out(doing));
     order->verdict = (enum event_verdict)row->verdict;

@@ -3,7 +3,7 @@
  * and can be asked for again without harm:
  *
  *   release   a suppressed, held, muted or ignored event goes on after all, once: the ledger knows its key
- *   suppress  a held event is a repetition indeed; a loop is known of
+ *   suppress  a held event is a repetition indeed; a loop is known of; what cannot be forwarded is put away
  *   replay    an event that went on goes on again, on purpose, under a key of its own
  *
  * The card that asked about the event is closed with it.

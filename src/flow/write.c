@@ -1,11 +1,28 @@
 #include "flow/flow_own.h"
 
+#include "base/mutant.h"
+
 #define MARK_KEPT_US (90 * WHEN_DAY) /* ids are remembered at least so long */
+
+static struct bytes explain_obstacle(struct pass *pass, const struct item *item)
+{
+    struct buf buf;
+    buf_init(&buf, 16 << 10);
+    struct json_out out = json_out_to(&buf);
+    json_open(&out, '{');
+    json_text_member(&out, "why", item->obstacle);
+    json_close(&out, '}');
+    struct bytes explanation = buf.failed ? BYTES_NONE : arena_dup(pass->arena, buf_bytes(&buf));
+    buf_release(&buf);
+    return explanation;
+}
 
 static struct bytes explain(struct pass *pass, const struct item *item)
 {
     const struct candidate *candidate = item->verdict.candidate;
     struct buf buf;
+    if (item->obstacle.at != NULL)
+        return explain_obstacle(pass, item);
     if (candidate == NULL || candidate->text == NULL || !item_speaks(item))
         return BYTES_NONE;
     struct likeness likeness = message_compare(&item->known.text, candidate->text);
@@ -32,7 +49,7 @@ void pass_note(struct pass *pass, struct item *item)
     int64_t now = pass->ledger->now.wall_us;
     bool shadow = source != NULL && source->shadow;
     row->verdict = item->verdict.verdict;
-    row->shadow = shadow && row->verdict != EVENT_ACCEPTED;
+    row->shadow = shadow && row->verdict != EVENT_ACCEPTED && item->obstacle.at == NULL;
     row->reason = bytes_of(item->verdict.reason);
     row->score = item->verdict.score;
     row->first = item->verdict.first;
@@ -43,7 +60,8 @@ void pass_note(struct pass *pass, struct item *item)
                                                                   : 0;
     row->policy = pass->policy_version;
     row->decided = now;
-    row->until = row->verdict == EVENT_HELD || item->unreadable ? 0 : now + (source != NULL ? source->keep_us : 30 * WHEN_DAY);
+    bool held = row->verdict == EVENT_HELD && !MUTANT(HELD_FORGOTTEN);
+    row->until = held || item->unreadable ? 0 : now + (source != NULL ? source->keep_us : 30 * WHEN_DAY);
 }
 
 /* Whose it is. What was found out about a new record is a decision of its own. */
@@ -60,6 +78,8 @@ static void write_decision(struct pass *pass, const struct item *item)
 {
     const struct row_event *row = &item->known.row;
     struct buf buf;
+    if (MUTANT(VERDICT_UNLOGGED) && row->verdict == EVENT_SUPPRESSED)
+        return;
     buf_init(&buf, 16 << 10);
     struct json_out out = json_out_to(&buf);
     json_open(&out, '{');
@@ -76,6 +96,8 @@ static void write_decision(struct pass *pass, const struct item *item)
     write_lead(&out, item, pass->arena);
     json_name(&out, "shadow");
     json_bool(&out, row->shadow != 0);
+    if (item->obstacle.at != NULL)
+        json_text_member(&out, "why", item->obstacle);
     json_close(&out, '}');
     struct row_decision *decision = audit_add(pass->ledger->audit);
     struct bytes detail = buf.failed ? BYTES_NONE : arena_dup(pass->arena, buf_bytes(&buf));
@@ -118,8 +140,8 @@ static int64_t mark_until(const struct item *item, enum mark_kind kind)
 bool item_leaves_mark(const struct item *item, enum mark_kind kind, int64_t *ret_event)
 {
     bool copy = item->verdict.verdict == EVENT_SUPPRESSED;
-    *ret_event = copy ? item->verdict.first : item->known.row.id;
-    return !copy || kind == MARK_DELIVERY || kind == MARK_KEY;
+    *ret_event = copy && !MUTANT(COPY_OF_COPY) ? item->verdict.first : item->known.row.id;
+    return !copy || ((kind == MARK_DELIVERY || kind == MARK_KEY) && !MUTANT(COPY_UNMARKED));
 }
 
 static enum status save_marks(struct pass *pass)
@@ -142,6 +164,7 @@ static enum status save_marks(struct pass *pass)
                                                           mark_until(item, kind)};
         }
     }
+    count = MUTANT(UNMARKED) ? 0 : count;
     return store_run(pass->store, &EVENT_MARK_ADD, adds, count, NULL, NULL, NULL, pass->why);
 }
 
@@ -169,12 +192,20 @@ static enum status save_people(struct pass *pass)
     return store_run(pass->store, &THREAD_PERSON_ADD, adds, count, NULL, NULL, NULL, pass->why);
 }
 
+static enum status commit_apart(struct pass *pass)
+{
+    TRY(store_commit(pass->store, pass->why));
+    return store_begin(pass->store, pass->why);
+}
+
 enum status pass_write(struct pass *pass)
 {
     struct row_event_decided *decided = arena_zalloc(pass->arena, pass->count + 1, sizeof *decided);
     if (decided == NULL)
         return pass_no_memory(pass);
     TRY(pass_forward(pass));
+    if (MUTANT(FORWARD_APART))
+        TRY(commit_apart(pass));
     for (size_t i = 0; i < pass->count; i++) {
         decided[i] = decided_of(&pass->items[i].known.row);
         write_decision(pass, &pass->items[i]);
@@ -182,6 +213,8 @@ enum status pass_write(struct pass *pass)
             (struct flow_decided){flow_slot(pass->flow, pass->items[i].known.row.source), pass->items[i].verdict.verdict};
     }
     TRY(store_run(pass->store, &EVENT_DECIDE, decided, pass->count, NULL, NULL, NULL, pass->why));
+    if (MUTANT(VERDICT_APART))
+        TRY(commit_apart(pass));
     TRY(save_marks(pass));
     TRY(save_people(pass));
     TRY(marks_save_copies(&pass->marks, pass->store, pass->why));

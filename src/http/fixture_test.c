@@ -22,7 +22,7 @@ static void reply_later(void *arg)
     reply_text(arg, 200, BYTES("late"));
 }
 
-_Atomic bool release, saw_gone;
+_Atomic bool release, saw_gone, late_is_over;
 
 /* Waits until the test lets it go on (or the client is gone), then answers through the loop. */
 static void *work(void *arg)
@@ -34,6 +34,7 @@ static void *work(void *arg)
     while (!release)
         usleep(1000);
     http_server_post(server, reply_later, request);
+    late_is_over = true;
     return NULL;
 }
 

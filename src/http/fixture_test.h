@@ -21,6 +21,7 @@ extern struct http_server *server;
 extern pthread_t loop_thread;
 extern struct why why;
 extern _Atomic bool release, saw_gone; /* go on, /late; the client of /late is gone */
+extern _Atomic bool late_is_over;      /* the thread of /late needs the server no more */
 extern char answer[ANSWER_SIZE_MAX];   /* what was heard last */
 
 struct http_server_config config_default(void);

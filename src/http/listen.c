@@ -17,6 +17,22 @@ bool listen_is_unix(const char *text)
     return strncmp(text, "unix:", 5) == 0;
 }
 
+bool listen_is_loopback(const char *text)
+{
+    struct in_addr v4;
+    const char *colon = strrchr(text, ':');
+    char host[64];
+    if (listen_is_unix(text) || strncmp(text, "[::1]:", 6) == 0)
+        return true;
+    if (colon == NULL || (size_t)(colon - text) >= sizeof host)
+        return false;
+    memcpy(host, text, (size_t)(colon - text));
+    host[colon - text] = '\0';
+    if (strcmp(host, "localhost") == 0)
+        return true;
+    return inet_pton(AF_INET, host, &v4) == 1 && ntohl(v4.s_addr) >> 24 == 127;
+}
+
 int conn_io_init(uv_loop_t *loop, bool is_unix, union conn_io *io)
 {
     return is_unix ? uv_pipe_init(loop, &io->pipe, 0) : uv_tcp_init(loop, &io->tcp);

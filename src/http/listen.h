@@ -22,6 +22,9 @@ union conn_io {
 /* "unix:/path" */
 bool listen_is_unix(const char *text);
 
+/* "127.0.0.1:7363", "[::1]:0", "unix:/path": only this computer can reach it. */
+bool listen_is_loopback(const char *text);
+
 /* libuv's error, 0 when it went well. */
 int conn_io_init(uv_loop_t *loop, bool is_unix, union conn_io *io);
 

@@ -221,7 +221,7 @@ static enum status open_tls(struct http_server *server, struct why *why)
     const struct http_server_config *config = &server->config;
     if ((config->tls_cert == NULL) != (config->tls_key == NULL))
         return why_set(why, INVALID, "TLS needs both a certificate and a key");
-    return config->tls_cert != NULL ? tls_open(config->tls_cert, config->tls_key, &server->tls, why) : OK;
+    return config->tls_cert != NULL ? tls_open(config->tls_cert, config->tls_key, "http/1.1", &server->tls, why) : OK;
 }
 
 enum status http_server_open(const struct http_server_config *config, struct http_server **ret_server, struct why *why)

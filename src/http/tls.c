@@ -9,6 +9,7 @@
 
 struct tls {
     SSL_CTX *context;
+    unsigned char protocol[32]; /* as ALPN writes it: its length, then its name */
 };
 
 struct tls_conn {
@@ -27,10 +28,10 @@ static int no_passphrase(char *buffer, int size, int writing, void *user)
 static int choose_protocol(SSL *ssl, const unsigned char **out, unsigned char *out_len, const unsigned char *in,
                            unsigned int in_len, void *user)
 {
-    (void)ssl, (void)user;
-    static const unsigned char ours[] = "\x08http/1.1";
+    (void)ssl;
+    const struct tls *tls = user;
     unsigned char *chosen = NULL;
-    if (SSL_select_next_proto(&chosen, out_len, ours, sizeof ours - 1, in, in_len) != OPENSSL_NPN_NEGOTIATED)
+    if (SSL_select_next_proto(&chosen, out_len, tls->protocol, tls->protocol[0] + 1u, in, in_len) != OPENSSL_NPN_NEGOTIATED)
         return SSL_TLSEXT_ERR_ALERT_FATAL;
     *out = chosen;
     return SSL_TLSEXT_ERR_OK;
@@ -58,24 +59,31 @@ static enum status load_files(SSL_CTX *context, const char *cert_path, const cha
     return OK;
 }
 
-static void set_rules(SSL_CTX *context)
+static void set_rules(struct tls *tls, const char *protocol)
 {
+    SSL_CTX *context = tls->context;
     SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION);
     SSL_CTX_set_options(context, SSL_OP_NO_COMPRESSION | SSL_OP_NO_RENEGOTIATION | SSL_OP_CIPHER_SERVER_PREFERENCE |
                                      SSL_OP_CLEANSE_PLAINTEXT);
     SSL_CTX_set_mode(context, SSL_MODE_RELEASE_BUFFERS);
     SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
-    SSL_CTX_set_alpn_select_cb(context, choose_protocol, NULL);
+    if (protocol == NULL)
+        return;
+    size_t len = strlen(protocol);
+    ASSERT(len < sizeof tls->protocol);
+    tls->protocol[0] = (unsigned char)len;
+    memcpy(tls->protocol + 1, protocol, len);
+    SSL_CTX_set_alpn_select_cb(context, choose_protocol, tls);
 }
 
-enum status tls_open(const char *cert_path, const char *key_path, struct tls **ret_tls, struct why *why)
+enum status tls_open(const char *cert_path, const char *key_path, const char *protocol, struct tls **ret_tls, struct why *why)
 {
     struct tls *tls = calloc(1, sizeof *tls);
     if (tls == NULL || (tls->context = SSL_CTX_new(TLS_server_method())) == NULL) {
         free(tls);
         return why_set(why, FULL, "there is no memory for TLS");
     }
-    set_rules(tls->context);
+    set_rules(tls, protocol);
     enum status status = load_files(tls->context, cert_path, key_path, why);
     if (status == OK)
         *ret_tls = tls;

@@ -1,7 +1,7 @@
 /*
  * tls: OpenSSL over memory, for the loop thread. Nothing here reads or writes a socket: ciphertext that arrived is fed in,
- * ciphertext that must leave is taken out, so that a connection with TLS and one without share all other code.
- * TLS 1.2 or newer, ALPN "http/1.1", no renegotiation, no compression, no early data.
+ * ciphertext that must leave is taken out, so that a connection with TLS and one without share all other code. For every face that
+ * listens: http/ and smtp/. TLS 1.2 or newer, no renegotiation, no compression, no early data.
  */
 #ifndef SEMEL_HTTP_TLS_H
 #define SEMEL_HTTP_TLS_H
@@ -12,8 +12,10 @@
 struct tls;      /* certificate and settings of a server */
 struct tls_conn; /* one connection */
 
-/* INVALID when a file cannot be read, is no PEM, or the key does not belong to the certificate. */
-CHECKED enum status tls_open(const char *cert_path, const char *key_path, struct tls **ret_tls, struct why *why);
+/* `protocol` is what ALPN agrees on, "http/1.1"; NULL: clients that ask for one are not answered. INVALID when a file cannot be read,
+ * is no PEM, or the key does not belong to the certificate. */
+CHECKED enum status tls_open(const char *cert_path, const char *key_path, const char *protocol, struct tls **ret_tls,
+                             struct why *why);
 void tls_close(struct tls *tls);
 
 /* NULL when there is no memory. */

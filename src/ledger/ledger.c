@@ -42,6 +42,15 @@ int64_t ledger_turn(struct bytes pepper, struct bytes space, struct bytes thread
     return turn;
 }
 
+int64_t ledger_line(struct bytes pepper, struct bytes place, struct bytes line)
+{
+    const struct bytes parts[] = {pepper, BYTES("semel-line-1"), place, line};
+    struct hash hash = hash_parts(parts, sizeof parts / sizeof *parts);
+    int64_t number;
+    memcpy(&number, hash.at, sizeof number);
+    return number;
+}
+
 void ledger_nonce_hash(struct bytes pepper, struct bytes nonce, uint8_t ret_hash[NONCE_HASH_SIZE])
 {
     const struct bytes parts[] = {pepper, BYTES("semel-nonce-1"), nonce};
@@ -413,7 +422,7 @@ static void claim_pending(struct ledger *ledger, struct intent *intent, const st
         return;
     }
     bool repeats = row->ambiguous != 0 && !may_repeat(ledger, intent, command);
-    bool exhausted = row->attempts >= command->attempts_max;
+    bool exhausted = command->give_up || row->attempts >= command->attempts_max;
     if (!repeats && !exhausted) {
         give_claim(ledger, intent, command, row->ambiguous != 0 ? "again_may_have_happened" : "again");
         answer(ledger, intent, VERDICT_PROCEED, ret);
@@ -438,7 +447,7 @@ static const struct intent *open_other(const struct ledger *ledger, const struct
                                        const struct ledger_command *command)
 {
     const struct intent *found = NULL;
-    for (size_t i = 0; command->in_turn && i < ledger->intent_count; i++) {
+    for (size_t i = 0; command->in_turn && !MUTANT(OUT_OF_TURN) && i < ledger->intent_count; i++) {
         const struct intent *other = ledger->intents[i];
         const struct row_intent *row = &other->row;
         bool same = other != intent && bytes_eq(row->thread, command->thread) && bytes_eq(row->action, command->action) &&
@@ -561,13 +570,23 @@ static void claim(struct ledger *ledger, struct intent *intent, const struct led
     downstream_key(intent->row.space, intent->row.workflow, intent->row.key, ret->downstream);
 }
 
+/* It is not any more what the one who takes it has looked at: its attempts and its time were counted without the one who had it
+ * since, or there is nothing to give up. */
+static bool is_stale(const struct intent *intent, const struct ledger_command *command)
+{
+    bool given = command->fence != intent->row.fence, proved = command->give_up && intent->row.ambiguous == 0;
+    return intent->row.state == STATE_PENDING && (given || proved);
+}
+
 /* Whoever carries out what was submitted. */
 static void take(struct ledger *ledger, struct intent *intent, const struct ledger_command *command, struct ledger_answer *ret)
 {
-    if (intent->exists && bytes_eq(intent->row.space, command->space))
-        claim_existing(ledger, intent, command, ret);
-    else
+    if (!intent->exists || !bytes_eq(intent->row.space, command->space))
         *ret = (struct ledger_answer){.verdict = VERDICT_NOT_FOUND, .would = VERDICT_NOT_FOUND};
+    else if (is_stale(intent, command))
+        answer(ledger, intent, VERDICT_IN_PROGRESS, ret);
+    else
+        claim_existing(ledger, intent, command, ret);
 }
 
 /* ---- what a holder says ---- */

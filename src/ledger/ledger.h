@@ -28,6 +28,8 @@
  *  - In quarantine a key that is absent, or was last touched before the loss, is not given out unless its destination
  *    deduplicates: it is UNKNOWN.
  *  - What is submitted waits as PENDING until someone takes it; submitting the same key again changes nothing.
+ *  - Whoever takes it, or gives it up, says which fence was seen. When somebody has had it since, or it is proved that nothing
+ *    happened, a decision on what was seen changes nothing: a caller who comes back gets it, or it is UNKNOWN, never both.
  *  - Intents that go in turn (answers in a conversation): none begins while another one of the same workflow, thread and action is
  *    open: held, queued, or UNKNOWN and not skipped. A free one that nobody works on is not open: it would block for ever.
  *  - Each move is one row in the audit, with the columns it changed, in the same transaction.
@@ -98,8 +100,10 @@ struct ledger_command {
     enum capability capability;
     enum on_unknown on_unknown;
     bool two_phase, shadow;
-    bool in_turn;       /* claim, submit: waits for the other open ones of this workflow, thread and action */
-    struct bytes nonce; /* claim: ledger_nonce_hash() of what names this attempt of its caller; may be absent */
+    bool give_up;             /* take: only to be declared UNKNOWN */
+    bool in_turn;             /* claim, submit: waits for the other open ones of this workflow, thread and action */
+    struct bytes nonce;       /* claim: ledger_nonce_hash() of what names this attempt of its caller; may be absent */
+    struct bytes place, line; /* submit: behind the others of this line at this place, over all nodes; absent without one */
 
     /* the others */
     int64_t intent, fence;
@@ -168,6 +172,17 @@ void ledger_key_hash(struct bytes pepper, struct bytes space, struct bytes workf
 
 /* By which turns in a conversation are taken one after the other: the parameter of TURN_LOCK. */
 int64_t ledger_turn(struct bytes pepper, struct bytes space, struct bytes thread);
+
+/* By which those that are submitted to a line are accepted one after the other: the parameter of TURN_LOCK. */
+int64_t ledger_line(struct bytes pepper, struct bytes place, struct bytes line);
+
+/* PostgreSQL, before they are decided: those that are submitted to a line come one after the other over all nodes, and their ids are
+ * behind those of all that wait there. So ids grow as they were accepted, whatever the nodes' clocks say. */
+CHECKED enum status ledger_line_up(struct ledger *ledger, struct store *store, struct bytes pepper,
+                                   const struct ledger_command *const *submits, size_t count, struct why *why);
+
+/* A store_row_fn for OUTBOX_LINE_LAST; `ctx` is the source of ids. */
+CHECKED enum status ledger_stay_behind(void *ctx, const void *row, struct why *why);
 
 /* What is kept of a caller's nonce: whoever reads the ledger cannot use it. */
 void ledger_nonce_hash(struct bytes pepper, struct bytes nonce, uint8_t ret_hash[NONCE_HASH_SIZE]);

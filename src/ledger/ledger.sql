@@ -37,6 +37,13 @@ CROSS JOIN LATERAL (
   SELECT {intent} FROM intent WHERE intent.space = u.space AND intent.thread = u.thread AND intent.action = u.action AND intent.workflow = u.workflow
   AND (state IN (1, 2) OR (state = 5 AND settled = 0) OR (state = 0 AND EXISTS (SELECT 1 FROM outbox o WHERE o.intent = intent.id AND o.step < 2))) ORDER BY id LIMIT 8) AS f
 
+-- Which of them semel itself carries out, or did until a person was asked: they are queued again when they become pending.
+-- query intent_queued(id i) -> id i
+-- sqlite:
+SELECT intent FROM outbox WHERE intent = :id AND step < 3
+-- postgres arrays:
+SELECT intent FROM outbox WHERE intent = ANY(:id::bigint[]) AND step < 3
+
 -- PostgreSQL: whoever answers in a conversation and whoever notes a new question in it come one after the other. All at once and in one order; held until the
 -- transaction ends. SQLite has one writer.
 -- query turn_lock(n i) -> held i

@@ -149,3 +149,35 @@ enum status intents_save(struct store *store, struct intent *const *intents, siz
         any_dropped = intents[i]->drop;
     return any_dropped ? save_dropped(store, intents, count, arena, run_us, why) : OK;
 }
+
+/* ---- lines ---- */
+
+enum status ledger_stay_behind(void *ctx, const void *row, struct why *why)
+{
+    (void)why;
+    struct id_source *ids = ctx;
+    int64_t last = ((const struct r_outbox_line_last *)row)->intent;
+    ids->last = ids->last < last ? last : ids->last;
+    return OK;
+}
+
+enum status ledger_line_up(struct ledger *ledger, struct store *store, struct bytes pepper,
+                           const struct ledger_command *const *submits, size_t count, struct why *why)
+{
+    struct q_turn_lock *locks = arena_zalloc(ledger->arena, count + 1, sizeof *locks);
+    struct q_outbox_line_last *lines = arena_zalloc(ledger->arena, count + 1, sizeof *lines);
+    size_t n = 0;
+    if (locks == NULL || lines == NULL)
+        return why_set(why, FULL, "no memory for a batch");
+    for (size_t i = 0; i < count && store->kind == STORE_POSTGRES; i++) {
+        const struct ledger_command *submit = submits[i];
+        if (submit->line.at == NULL)
+            continue;
+        locks[n].n = ledger_line(pepper, submit->place, submit->line);
+        lines[n++] = (struct q_outbox_line_last){submit->place, submit->line};
+    }
+    if (n == 0)
+        return OK;
+    TRY(store_run(store, &TURN_LOCK, locks, n, NULL, NULL, NULL, why));
+    return store_run(store, &OUTBOX_LINE_LAST, lines, n, ledger_stay_behind, ledger->ids, NULL, why);
+}

@@ -85,3 +85,25 @@ enum status ledger_name(const struct claim_naming *naming, const struct naming_r
     ledger_key_hash(rules->pepper, rules->space, ret->workflow, ret->key, ret->h);
     return OK;
 }
+
+void ledger_write_say(const struct ledger_command *say, struct json_out *out)
+{
+    json_open(out, '{');
+    json_name(out, "fence");
+    json_i64(out, say->fence);
+    if (say->op == OP_CONFIRM) {
+        json_name(out, "result");
+        json_raw(out, say->result);
+    } else if (say->op == OP_FAIL) {
+        json_name(out, "effect");
+        json_cstr(out, say->effect_unknown ? "unknown" : "none");
+        json_name(out, "final");
+        json_bool(out, say->final);
+        json_name(out, "error");
+        json_text(out, say->error);
+    } else if (say->op == OP_EXTEND && say->lease_us > 0) {
+        json_name(out, "lease_ms");
+        json_i64(out, say->lease_us / WHEN_MS);
+    }
+    json_close(out, '}');
+}

@@ -148,6 +148,11 @@ TEST_BOTH(an_unknown_answer_that_is_to_be_skipped_blocks_nothing)
     house_close(&house);
 }
 
+static void note_done(struct engine_command *command)
+{
+    *(bool *)command->user = true;
+}
+
 static enum status write_outbox(struct store *store, struct ledger *ledger, struct engine_command *command, struct why *why)
 {
     struct row_outbox row = {.intent = command->answer.intent,
@@ -181,6 +186,34 @@ TEST_BOTH(what_is_queued_is_open_until_it_is_settled)
     house_close(&house);
 }
 
+/* Its call failed and will be tried again: in the batch that says so it is as open as before and after. */
+TEST_BOTH(what_is_queued_stays_open_when_its_call_fails)
+{
+    struct house house;
+    house_open(&house, storage);
+    struct engine_command first = answer("thr_1:1:reply"), second = answer("thr_1:2:reply");
+    first.ledger.op = OP_SUBMIT;
+    first.also = write_outbox;
+    run(&house, &first, VERDICT_PROCEED);
+    struct engine_command take = house_say(OP_TAKE, &first);
+    take.ledger.lease_us = HOUSE_LEASE_US;
+    take.ledger.attempts_max = 10;
+    run(&house, &take, VERDICT_PROCEED);
+    struct engine_command fail = house_say(OP_FAIL, &take);
+    fail.arena = second.arena = &house.arena;
+    fail.done = second.done = note_done;
+    bool answered = false;
+    fail.user = second.user = &answered;
+    fail.next = &second;
+    ledger_key_hash(engine_pepper(house.engine), second.ledger.space, second.ledger.workflow, second.ledger.key, second.ledger.h);
+    engine_step(house.engine, &fail);
+    CHECK_INT(fail.answer.verdict, VERDICT_DONE);
+    CHECK_INT(fail.answer.state, STATE_PENDING);
+    CHECK_INT(second.answer.verdict, VERDICT_IN_PROGRESS);
+    waits_for(&second, &first);
+    house_close(&house);
+}
+
 TEST_BOTH(shadow_mode_does_not_wait_and_says_that_it_would)
 {
     struct house house;
@@ -193,11 +226,6 @@ TEST_BOTH(shadow_mode_does_not_wait_and_says_that_it_would)
     CHECK_INT(second.answer.would, VERDICT_IN_PROGRESS);
     CHECK_INT(second.answer.fence, 1);
     house_close(&house);
-}
-
-static void note_done(struct engine_command *command)
-{
-    *(bool *)command->user = true;
 }
 
 TEST_BOTH(one_that_waits_for_its_turn_begins_when_it_comes)

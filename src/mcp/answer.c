@@ -79,6 +79,10 @@ const char *mcp_error_name(enum mcp_error code)
     case MCP_ERROR_METHOD:
     case MCP_ERROR_PARAMS:
         return "invalid";
+    case MCP_ERROR_SESSION:
+        return "not_found";
+    case MCP_ERROR_HEADERS:
+        return "header_mismatch";
     case MCP_ERROR_OUTCOME_UNKNOWN:
         return "outcome_unknown";
     case MCP_ERROR_IN_PROGRESS:

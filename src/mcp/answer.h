@@ -33,6 +33,8 @@ enum mcp_error {
     MCP_ERROR_REQUEST = -32600,
     MCP_ERROR_METHOD = -32601,
     MCP_ERROR_PARAMS = -32602,
+    MCP_ERROR_SESSION = -32001,         /* there is no such session */
+    MCP_ERROR_HEADERS = -32020,         /* a header is not what the body says */
     MCP_ERROR_OUTCOME_UNKNOWN = -32080, /* nobody can tell whether it happened: do not call again */
     MCP_ERROR_IN_PROGRESS = -32081,     /* the same call is still running elsewhere: call again later */
     MCP_ERROR_KEY_REUSED = -32082,      /* the key stands for other arguments */

@@ -1,10 +1,7 @@
 #include "mcp/key.h"
 
-#include <stdlib.h>
-
 #define KEY_ARGUMENT "idempotency_key"
 #define CANONICAL_MAX (2 * MCP_LINE_MAX)
-#define REPEATS_MAX 65536
 #define TOOL_SHOWN_MAX 128
 #define SCOPE_SHOWN_MAX 256
 
@@ -127,76 +124,4 @@ struct bytes mcp_key_text(const struct mcp_identity *identity, struct bytes scop
         return arena_printf(arena, "%.*s:%.*s:%.*s", BYTES_ARG(run), BYTES_ARG(name), (int)sizeof hex, hex);
     return arena_printf(arena, "%.*s:%.*s:%.*s#%lld", BYTES_ARG(run), BYTES_ARG(name), (int)sizeof hex, hex,
                         (long long)occurrence);
-}
-
-/* ---- repeats ---- */
-
-struct mcp_repeat {
-    struct hash content;
-    int64_t number; /* 0: the slot is free */
-    int64_t answered_us;
-    bool answered;
-};
-
-static struct mcp_repeat *slot_of(struct mcp_repeats *repeats, const struct hash *content)
-{
-    size_t at;
-    memcpy(&at, content->at, sizeof at);
-    for (at &= repeats->cap - 1;; at = (at + 1) & (repeats->cap - 1)) {
-        struct mcp_repeat *slot = &repeats->at[at];
-        if (slot->number == 0 || memcmp(slot->content.at, content->at, HASH_SIZE) == 0)
-            return slot;
-    }
-}
-
-/* At its limit everything is forgotten: equal calls are then replayed, which is the safe side. */
-static bool make_room(struct mcp_repeats *repeats)
-{
-    if (repeats->count * 2 < repeats->cap)
-        return true;
-    bool forget = repeats->cap >= REPEATS_MAX;
-    size_t cap = repeats->cap == 0 ? 64 : forget ? repeats->cap : 2 * repeats->cap;
-    struct mcp_repeats more = {calloc(cap, sizeof *more.at), cap, 0};
-    if (more.at == NULL)
-        return false;
-    for (size_t i = 0; !forget && i < repeats->cap; i++)
-        if (repeats->at[i].number != 0) {
-            *slot_of(&more, &repeats->at[i].content) = repeats->at[i];
-            more.count++;
-        }
-    free(repeats->at);
-    *repeats = more;
-    return true;
-}
-
-int64_t mcp_repeats_number(struct mcp_repeats *repeats, const struct hash *content, int64_t repeat_us, int64_t now_us)
-{
-    if (repeat_us < 0 || !make_room(repeats))
-        return 1;
-    struct mcp_repeat *slot = slot_of(repeats, content);
-    if (slot->number == 0) {
-        *slot = (struct mcp_repeat){.content = *content, .number = 1};
-        repeats->count++;
-    } else if (slot->answered && now_us - slot->answered_us >= repeat_us) {
-        slot->number++;
-        slot->answered = false;
-    }
-    return slot->number;
-}
-
-void mcp_repeats_answered(struct mcp_repeats *repeats, const struct hash *content, int64_t number, int64_t now_us)
-{
-    if (repeats->cap == 0)
-        return;
-    struct mcp_repeat *slot = slot_of(repeats, content);
-    if (slot->number != number || slot->answered)
-        return;
-    slot->answered = true;
-    slot->answered_us = now_us;
-}
-
-void mcp_repeats_free(struct mcp_repeats *repeats)
-{
-    free(repeats->at);
-    *repeats = (struct mcp_repeats){0};
 }

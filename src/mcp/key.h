@@ -5,7 +5,7 @@
  *   1. given: params.idempotencyKey, params._meta["dev.semel/key"], or the argument `idempotency_key`. The same key with other
  *      arguments is refused.
  *   2. derived: the run or session, the tool, and the canonical form of its identity arguments (all of them unless the rules name
- *      some), with a number where the rules let equal calls repeat.
+ *      some), with a number where the rules let equal calls repeat (see runs/calls.h).
  * Never: the JSON-RPC id or a model's tool_call_id, which are new for every attempt; inputResponses and requestState, which
  * continue a call and do not make another.
  */
@@ -30,18 +30,5 @@ CHECKED enum status mcp_identify(const struct mcp_call *call, const struct mcp_t
 /* The text. `scope` is the run or session; `occurrence` counts from 1. BYTES_NONE when memory runs out. */
 struct bytes mcp_key_text(const struct mcp_identity *identity, struct bytes scope, struct bytes tool, int64_t occurrence,
                           struct arena *arena);
-
-/* ---- equal calls that are meant each time ---- */
-
-/* Which of several equal calls of a run this is. While one is under way, or its answer did not reach the caller, another is a
- * repetition of it; after its answer and `repeat_us` more, a new one. In memory: forgetting it replays instead of repeating. */
-struct mcp_repeats {
-    struct mcp_repeat *at;
-    size_t cap, count;
-};
-
-int64_t mcp_repeats_number(struct mcp_repeats *repeats, const struct hash *content, int64_t repeat_us, int64_t now_us);
-void mcp_repeats_answered(struct mcp_repeats *repeats, const struct hash *content, int64_t number, int64_t now_us);
-void mcp_repeats_free(struct mcp_repeats *repeats);
 
 #endif

@@ -1,8 +1,8 @@
 #include "base/when.h"
 #include "check.h"
 #include "mcp/answer.h"
-#include "mcp/budget.h"
 #include "mcp/key.h"
+#include "mcp/rewrite.h"
 #include "mcp/route.h"
 #include "mcp/sse.h"
 #include "mcp/turn.h"
@@ -137,29 +137,6 @@ TEST(a_given_key_stands_for_its_arguments)
     CHECK(key_of(&keyed, "r", "{\"name\":\"t\",\"arguments\":[1]}", &identity, &key) == INVALID);
     CHECK(key_of(&keyed, "r", "{\"name\":\"t\",\"name\":\"u\"}", &identity, &key) == INVALID);
     arena_release(&keyed.arena);
-}
-
-TEST(an_equal_call_is_a_new_one_only_after_its_answer)
-{
-    struct mcp_repeats repeats = {0};
-    struct hash content = {.at = {[31] = 1}}, other = {.at = {[31] = 2}};
-    CHECK_INT(mcp_repeats_number(&repeats, &content, -1, 0), 1);
-    CHECK_INT(mcp_repeats_number(&repeats, &content, 10, 0), 1);
-    CHECK_INT(mcp_repeats_number(&repeats, &content, 10, 100), 1); /* under way: the same */
-    mcp_repeats_answered(&repeats, &content, 1, 100);
-    CHECK_INT(mcp_repeats_number(&repeats, &content, 10, 105), 1); /* too soon */
-    CHECK_INT(mcp_repeats_number(&repeats, &content, 10, 110), 2);
-    CHECK_INT(mcp_repeats_number(&repeats, &content, 10, 200), 2);
-    mcp_repeats_answered(&repeats, &content, 1, 300); /* a late answer to an earlier one says nothing about this one */
-    CHECK_INT(mcp_repeats_number(&repeats, &content, 10, 400), 2);
-    CHECK_INT(mcp_repeats_number(&repeats, &other, 10, 400), 1);
-    for (uint32_t i = 0; i < 100000; i++) {
-        struct hash many = {{0}};
-        memcpy(many.at, &i, sizeof i);
-        CHECK_INT(mcp_repeats_number(&repeats, &many, 0, 500), 1);
-    }
-    CHECK(repeats.cap <= 65536);
-    mcp_repeats_free(&repeats);
 }
 
 /* ---- rules ---- */
@@ -451,19 +428,93 @@ TEST(the_version_is_the_one_that_the_server_chose)
     arena_release(&arena);
 }
 
-/* ---- budgets ---- */
+/* ---- headers that repeat arguments ---- */
 
-TEST(a_budget_ends_and_begins_anew_with_its_time)
+static struct bytes find_pair(const void *ctx, struct bytes name)
 {
-    struct mcp_budget budget = {0};
-    struct hash a = {.at = {[31] = 1}}, b = {.at = {[31] = 2}};
-    CHECK(mcp_budget_take(&budget, &a, 0, 0, 0)); /* no limit */
-    for (int i = 0; i < 3; i++)
-        CHECK(mcp_budget_take(&budget, &a, 3, 100, i));
-    CHECK(!mcp_budget_take(&budget, &a, 3, 100, 99));
-    CHECK(mcp_budget_take(&budget, &b, 3, 100, 99));
-    CHECK(mcp_budget_take(&budget, &a, 3, 100, 100));
-    CHECK(mcp_budget_take(&budget, &b, 2, 0, 1000));
-    CHECK(!mcp_budget_take(&budget, &b, 2, 0, 1000000)); /* for ever */
-    mcp_budget_free(&budget);
+    const struct pair *pairs = ctx;
+    for (; pairs->name.at != NULL; pairs++)
+        if (bytes_eq_nocase(pairs->name, name))
+            return pairs->value;
+    return BYTES_NONE;
+}
+
+TEST(headers_that_repeat_arguments_are_made_and_checked)
+{
+    static const char list[] =
+        "{\"tools\":[{\"name\":\"t\",\"inputSchema\":{\"x-mcp-header\":\"top\",\"properties\":{\"r\":{\"x-mcp-header\":"
+        "\"Region\"},"
+        "\"in\":{\"properties\":{\"n\":{\"type\":\"integer\",\"x-mcp-header\":\"N\"}}},\"bad\":{\"x-mcp-header\":\"a b\"},"
+        "\"l\":{\"items\":{\"x-mcp-header\":\"no\"}}}}},{\"name\":\"u\"}]}";
+    static const struct {
+        const char *arguments, *region, *n; /* the headers that are made */
+        const char *said_region, *said_n;   /* … and those that come */
+        bool fits;
+    } rows[] = {
+        {"{\"r\":\"eu\",\"in\":{\"n\":42}}", "eu", "42", "eu", "42", true},
+        {"{\"r\":\"eu\",\"in\":{\"n\":42}}", "eu", "42", "eu", "42.0", true},
+        {"{\"r\":\"eu\",\"in\":{\"n\":42}}", "eu", "42", "us", "42", false},
+        {"{\"r\":\"eu\",\"in\":{\"n\":42}}", "eu", "42", "eu", "43", false},
+        {"{\"r\":\"eu\",\"in\":{\"n\":42}}", "eu", "42", "eu", NULL, false},
+        {"{\"r\":\"42\"}", "42", NULL, "42.0", NULL, false},
+        {"{\"r\":\"\xc3\xa4\"}", "=?base64?w6Q=?=", NULL, "=?base64?w6Q=?=", NULL, true},
+        {"{\"r\":\"\xc3\xa4\"}", "=?base64?w6Q=?=", NULL, "=?base64?w6?=", NULL, false},
+        {"{\"r\":true,\"in\":{\"n\":1e0}}", "true", "1", "true", "1", true},
+        {"{\"r\":null,\"in\":{\"n\":9007199254740993}}", NULL, NULL, "anything", NULL, true},
+        {"{\"r\":[1]}", NULL, NULL, NULL, NULL, true},
+        {"{}", NULL, NULL, NULL, NULL, true},
+    };
+    struct keyed keyed;
+    keyed_init(&keyed);
+    mcp_hints_learn(&keyed.hints, bytes_of(list));
+    mcp_hints_learn(&keyed.hints, bytes_of(list)); /* again: it is not there twice */
+    const struct mcp_params *params = mcp_hints_params(&keyed.hints, BYTES("t"));
+    CHECK_INT(params->count, 2);
+    CHECK_INT(mcp_hints_params(&keyed.hints, BYTES("u"))->count, 0);
+    CHECK_INT(mcp_hints_params(&keyed.hints, BYTES("other"))->count, 0);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct json arguments;
+        struct why why;
+        CHECK(json_parse(bytes_of(rows[i].arguments), NULL, &keyed.arena, &arguments, &why) == OK);
+        struct pair pairs[3] = {0};
+        size_t n = 0;
+        if (rows[i].said_region != NULL)
+            pairs[n++] = (struct pair){BYTES("mcp-param-region"), bytes_of(rows[i].said_region)};
+        if (rows[i].said_n != NULL)
+            pairs[n++] = (struct pair){BYTES("mcp-param-n"), bytes_of(rows[i].said_n)};
+        struct bytes region = mcp_param_header(&params->at[0], &arguments, &keyed.arena);
+        struct bytes number = mcp_param_header(&params->at[1], &arguments, &keyed.arena);
+        bool fits = mcp_params_check(params, &arguments, find_pair, pairs, &keyed.arena, &why) == OK;
+        if (fits != rows[i].fits || !bytes_eq(region, bytes_of(rows[i].region)) || !bytes_eq(number, bytes_of(rows[i].n)))
+            check_fail(__FILE__, __LINE__, "row %zu: %s", i, rows[i].arguments);
+    }
+    mcp_hints_free(&keyed.hints);
+    arena_release(&keyed.arena);
+}
+
+/* ---- other ids ---- */
+
+TEST(a_message_with_another_id_is_otherwise_the_same)
+{
+    static const char text[] =
+        "{ \"id\" : \"a\\u0041\", \"method\":\"x\",\"params\":{\"_meta\":{\"progressToken\": 7 ,\"id\":1}, \"id\":2 }}";
+    struct arena arena;
+    struct mcp_message message;
+    struct buf out, again;
+    arena_init(&arena, 1 << 20);
+    buf_init(&out, 1024);
+    buf_init(&again, 1024);
+    mcp_message_read(bytes_of(text), &message);
+    struct bytes token = mcp_part(message.params, "_meta", "progressToken", &arena);
+    CHECK_TEXT(token, "7");
+    CHECK(mcp_part(message.params, "_meta", "other", &arena).at == NULL);
+    CHECK(mcp_part(message.params, "_meta", NULL, &arena).at == NULL); /* neither a text nor a number */
+    CHECK(mcp_part(BYTES_NONE, "_meta", NULL, &arena).at == NULL);
+    mcp_put(bytes_of(text), token, BYTES("12345"), &out);
+    mcp_put_id(buf_bytes(&out), BYTES("99"), &again);
+    CHECK_TEXT(buf_bytes(&again),
+               "{ \"id\" : 99, \"method\":\"x\",\"params\":{\"_meta\":{\"progressToken\": 12345 ,\"id\":1}, \"id\":2 }}");
+    buf_release(&out);
+    buf_release(&again);
+    arena_release(&arena);
 }

@@ -13,7 +13,7 @@ bool mcp_is_plain(struct bytes text)
 }
 
 /* Text that a header cannot hold, or that looks as if it were coded, is coded. */
-static struct bytes as_header(struct bytes text, struct arena *arena)
+struct bytes mcp_as_header(struct bytes text, struct arena *arena)
 {
     if (text.len == 0)
         return BYTES_NONE;
@@ -21,6 +21,17 @@ static struct bytes as_header(struct bytes text, struct arena *arena)
         return text;
     struct bytes coded = base64_encode(text, arena);
     return coded.at != NULL ? arena_printf(arena, CODED "%.*s?=", BYTES_ARG(coded)) : BYTES_NONE;
+}
+
+struct bytes mcp_from_header(struct bytes value, struct arena *arena)
+{
+    struct bytes end = BYTES("?=");
+    if (!bytes_starts(value, BYTES(CODED)) || value.len < sizeof CODED - 1 + end.len ||
+        !bytes_eq(bytes_from(value, value.len - end.len), end))
+        return value;
+    struct bytes text =
+        base64_decode((struct bytes){value.at + sizeof CODED - 1, value.len - (sizeof CODED - 1) - end.len}, arena);
+    return text.at != NULL && bytes_is_utf8(text) ? text : BYTES_NONE;
 }
 
 static struct bytes name_of(struct bytes method, const struct json *params)
@@ -41,7 +52,7 @@ void mcp_route_read(const struct mcp_message *message, struct arena *arena, stru
     struct bytes version = json_get_text(meta, "io.modelcontextprotocol/protocolVersion");
     if (!mcp_is_plain(version))
         return;
-    *ret = (struct mcp_route){.modern = true, .version = version, .name = as_header(name_of(message->method, params), arena)};
+    *ret = (struct mcp_route){.modern = true, .version = version, .name = mcp_as_header(name_of(message->method, params), arena)};
 }
 
 struct bytes mcp_agreed_version(struct bytes result, struct arena *arena)

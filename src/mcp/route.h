@@ -21,6 +21,10 @@ void mcp_route_read(const struct mcp_message *message, struct arena *arena, stru
 /* The version that the server chose in its answer to `initialize`; BYTES_NONE when it says none that a header can hold. */
 struct bytes mcp_agreed_version(struct bytes result, struct arena *arena);
 
+/* A text as such a header holds it, coded where it has to be, and back. BYTES_NONE for an empty one; for what is coded, but not right. */
+struct bytes mcp_as_header(struct bytes text, struct arena *arena);
+struct bytes mcp_from_header(struct bytes value, struct arena *arena);
+
 /* True when a header can hold it as it is: visible ASCII, spaces only inside. */
 bool mcp_is_plain(struct bytes text);
 

@@ -3,14 +3,21 @@
 #include <stdlib.h>
 
 #include "base/when.h"
+#include "secret/secret.h"
 
 #define HINTS_ARENA_MAX ((size_t)256 << 20)
+#define HINT_PARAMS_MAX ((size_t)1 << 16)
 
 /* ---- the settings ---- */
 
 enum mcp_row {
     ROW_DESTINATION,
     ROW_PATH,
+    ROW_COMMAND,
+    ROW_ENV,
+    ROW_CWD,
+    ROW_PROCESSES,
+    ROW_IDLE,
     ROW_WORKFLOW,
     ROW_ANNOTATIONS,
     ROW_TIMEOUT,
@@ -23,6 +30,7 @@ enum mcp_row {
     ROW_KEY,
     ROW_ON_ERROR,
     ROW_REPEAT,
+    ROW_DETACH,
     ROW_ANSWERS,
     ROW_ACTION,
     ROW_THREAD,
@@ -58,6 +66,19 @@ const struct setting mcp_settings[] = {
                             "The HTTP destination of this policy that is the server behind /mcp/NAME."),
     [ROW_PATH] =
         ROW("path", SETTING_FORM, MCP_SERVER, "/mcp", "/mcp", "The server's path at that destination.", .form = &path_form),
+    [ROW_COMMAND] = ROW("command", SETTING_LIST, MCP_SERVER, NULL, "[npx, -y, \"@acme/mail-mcp\"]",
+                        "The program that is the server behind /mcp/NAME, on its stdin and stdout, instead of a destination.",
+                        .item = "a word of the command", .repeats = true),
+    [ROW_ENV] = ROW("env", SETTING_GROUP, MCP_SERVER, NULL, "{MAIL_TOKEN: secret:mail}",
+                    "What is added to the command's environment: texts, or env:NAME, file:/path, secret:NAME."),
+    [ROW_CWD] =
+        ROW("cwd", SETTING_FORM, MCP_SERVER, NULL, "/srv/mail", "The directory that the command runs in.", .form = &path_form),
+    [ROW_PROCESSES] = ROW("processes", SETTING_INTEGER, MCP_SERVER, "16", "16",
+                          "How many processes of the command may run: each session has one, and each token without sessions.",
+                          .min = 1, .max = 256),
+    [ROW_IDLE] = ROW("idle", SETTING_DURATION, MCP_SERVER, "30m", "30m",
+                     "A process that nobody has used for so long is ended, and its session with it.", .min = WHEN_SECOND,
+                     .max = 30 * WHEN_DAY),
     [ROW_WORKFLOW] = ROW("workflow", SETTING_TEXT, MCP_SERVER, NULL, "mcp.mail",
                          "The workflow whose rules hold for its tool calls; without it mcp.NAME."),
     [ROW_ANNOTATIONS] =
@@ -86,6 +107,8 @@ const struct setting mcp_settings[] = {
     [ROW_REPEAT] = ROW("repeat", SETTING_DURATION, MCP_TOOL, NULL, "0s",
                        "An equal call is meant anew so long after the last one was answered; without it never.", .min = 0,
                        .max = 400 * WHEN_DAY),
+    [ROW_DETACH] = ROW("detach", SETTING_SWITCH, MCP_TOOL, "true", "false",
+                       "false: at /mcp/NAME a client that goes away cancels the call, instead of having it finished."),
     [ROW_ANSWERS] = ROW("answers", SETTING_GROUP, MCP_TOOL, NULL, "{action: reply, thread: ticket, question: message}",
                         "Its calls are answers in a conversation: each question gets one, whoever gives it."),
     [ROW_ACTION] = ROW("action", SETTING_TEXT, MCP_ANSWER, NULL, "reply", "Which answer it is; tools with one action share it."),
@@ -170,6 +193,7 @@ static enum status read_tool(const struct yaml *name, struct arena *arena, struc
     ret->read_only = unless_of(&at[ROW_READ_ONLY]);
     ret->idempotent = unless_of(&at[ROW_IDEMPOTENT]);
     ret->on_error = at[ROW_ON_ERROR].given ? (enum mcp_on_error)at[ROW_ON_ERROR].number : MCP_ON_ERROR_RETRY;
+    ret->attached = at[ROW_DETACH].given && at[ROW_DETACH].number == 0;
     ret->repeat_us = at[ROW_REPEAT].given ? at[ROW_REPEAT].number : -1;
     ret->key = at[ROW_KEY].list;
     ret->key_count = at[ROW_KEY].list_count;
@@ -204,12 +228,72 @@ static enum status read_tools(const struct yaml *group, struct arena *arena, str
     return OK;
 }
 
+/* What only a command has, and what it needs. */
+static void check_command(const struct setting_value *at, struct yaml_problems *problems)
+{
+    static const enum mcp_row parts[] = {ROW_ENV, ROW_CWD, ROW_PROCESSES, ROW_IDLE};
+    const struct setting_value *command = &at[ROW_COMMAND];
+    if (command->given && at[ROW_DESTINATION].given)
+        yaml_problem_add(problems, command->line, command->column,
+                         "a server is either a destination or a command; leave one out");
+    if (command->given && (command->list_count == 0 || command->list[0].len == 0))
+        yaml_problem_add(problems, command->line, command->column,
+                         "command wants a program and its arguments, such as [npx, -y, x]");
+    for (size_t i = 0; i < command->list_count; i++)
+        if (memchr(command->list[i].at, '\0', command->list[i].len) != NULL)
+            yaml_problem_add(problems, command->line, command->column, "a word of a command has no U+0000");
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        if (!command->given && !command->refused && at[parts[i]].given)
+            yaml_problem_add(problems, at[parts[i]].line, at[parts[i]].column, "'%s' goes with a command",
+                             mcp_settings[parts[i]].name);
+}
+
+static bool is_variable(struct bytes name)
+{
+    for (size_t i = 0; i < name.len; i++)
+        if (name.at[i] == '=' || name.at[i] == '\0')
+            return false;
+    return name.len > 0;
+}
+
+bool mcp_is_secret(struct bytes value)
+{
+    return bytes_starts(value, BYTES("env:")) || bytes_starts(value, BYTES("file:")) || bytes_starts(value, BYTES("secret:"));
+}
+
+static enum status read_command(const struct setting_value *at, struct arena *arena, struct yaml_problems *problems,
+                                const struct mcp_command **ret)
+{
+    if (!at[ROW_COMMAND].given)
+        return OK;
+    struct mcp_command *command = arena_zalloc(arena, 1, sizeof *command);
+    if (command == NULL)
+        return FULL;
+    command->argv = at[ROW_COMMAND].list;
+    command->argc = at[ROW_COMMAND].list_count;
+    command->cwd = at[ROW_CWD].text;
+    command->processes_max = at[ROW_PROCESSES].number;
+    command->idle_us = at[ROW_IDLE].number;
+    TRY(settings_pairs(&at[ROW_ENV], arena, problems, &command->env, &command->env_count));
+    for (size_t i = 0; i < command->env_count; i++) {
+        struct bytes value = command->env[i].value;
+        bool fits = mcp_is_secret(value) ? secret_is_reference(value) : memchr(value.at, '\0', value.len) == NULL;
+        if (!is_variable(command->env[i].name) || !fits)
+            yaml_problem_add(
+                problems, at[ROW_ENV].line, at[ROW_ENV].column,
+                "env wants names and texts, or env:NAME, file:/path, secret:NAME, such as {MAIL_TOKEN: secret:mail}");
+    }
+    *ret = command;
+    return OK;
+}
+
 enum status mcp_server_read(const struct yaml *name, const struct yaml *settings, struct arena *arena,
                             struct yaml_problems *problems, struct mcp_server_rules *ret)
 {
     struct setting_value at[ROW_COUNT], built_in[ROW_COUNT];
     TRY(settings_read(&mcp_table, settings, MCP_SERVER, arena, at, problems));
     TRY(settings_built_in(&mcp_table, arena, built_in));
+    check_command(at, problems);
     settings_over(ROW_COUNT, at, built_in);
     *ret = (struct mcp_server_rules){
         .name = arena_dup(arena, name->text),
@@ -226,6 +310,7 @@ enum status mcp_server_read(const struct yaml *name, const struct yaml *settings
         ret->workflow = arena_printf(arena, "mcp.%.*s", BYTES_ARG(name->text));
     if (ret->name.at == NULL || ret->workflow.at == NULL)
         return FULL;
+    TRY(read_command(at, arena, problems, &ret->command));
     return read_tools(at[ROW_TOOLS].group, arena, problems, ret);
 }
 
@@ -331,6 +416,7 @@ static struct mcp_hint *hint_add(struct mcp_hints *hints, struct bytes name)
         return NULL;
     memcpy(copy, name.at, name.len);
     hints->at[hints->count] = (struct mcp_hint){.name = {copy, name.len}};
+    arena_init(&hints->at[hints->count].arena, HINT_PARAMS_MAX);
     return &hints->at[hints->count++];
 }
 
@@ -352,6 +438,8 @@ static void learn_tool(struct mcp_hints *hints, const struct json *tool)
         return;
     hint->read_only = hint_is(tool, "readOnlyHint");
     hint->idempotent = !hint->read_only && hint_is(tool, "idempotentHint");
+    arena_clear(&hint->arena);
+    mcp_params_read(json_get(tool, BYTES("inputSchema")), &hint->arena, &hint->params);
 }
 
 void mcp_hints_learn(struct mcp_hints *hints, struct bytes result)
@@ -370,10 +458,19 @@ void mcp_hints_learn(struct mcp_hints *hints, struct bytes result)
 
 void mcp_hints_free(struct mcp_hints *hints)
 {
-    for (size_t i = 0; i < hints->count; i++)
+    for (size_t i = 0; i < hints->count; i++) {
         free((char *)hints->at[i].name.at);
+        arena_release(&hints->at[i].arena);
+    }
     free(hints->at);
     *hints = (struct mcp_hints){0};
+}
+
+const struct mcp_params *mcp_hints_params(const struct mcp_hints *hints, struct bytes tool)
+{
+    static const struct mcp_params none = {0};
+    const struct mcp_hint *hint = hint_find(hints, tool);
+    return hint != NULL ? &hint->params : &none;
 }
 
 /* ---- deciding ---- */
@@ -404,6 +501,7 @@ struct mcp_treatment mcp_treat(const struct mcp_server_rules *rules, const struc
         treatment.passes = false;
     if (said->idempotent != MCP_UNSAID)
         treatment.idempotent = said->idempotent == MCP_YES;
+    treatment.attached = said->attached;
     treatment.on_error = said->on_error;
     treatment.repeat_us = said->repeat_us;
     treatment.key = said->key;

@@ -11,7 +11,7 @@
 static struct bytes short_id(struct scope *scope, struct bytes id)
 {
     char hex[2 * HASH_SIZE];
-    if (id.len <= RECEIVE_ID_MAX)
+    if (id.len <= INCOMING_ID_MAX)
         return id;
     struct hash hash = hash_sha256(id);
     bytes_to_hex(hash_bytes(&hash), hex);
@@ -23,9 +23,9 @@ static struct bytes short_id(struct scope *scope, struct bytes id)
 /* Whole characters only. */
 static struct bytes clip(struct bytes text)
 {
-    if (text.len <= RECEIVE_TEXT_MAX)
+    if (text.len <= INCOMING_TEXT_MAX)
         return text;
-    text.len = RECEIVE_TEXT_MAX;
+    text.len = INCOMING_TEXT_MAX;
     while (text.len > 0 && ((unsigned char)text.at[text.len] & 0xC0) == 0x80)
         text.len--;
     return text;
@@ -83,7 +83,7 @@ static struct bytes answers_text(struct scope *scope, const struct answers_rule 
     if (list == NULL || list->type != JSON_ARRAY)
         return BYTES_NONE;
     struct buf out;
-    buf_init(&out, 4 * RECEIVE_TEXT_MAX);
+    buf_init(&out, 4 * INCOMING_TEXT_MAX);
     struct lines lines = {&out, 0, BYTES_NONE};
     if (rule->prefer.at != NULL)
         add_answers(scope, rule, list, true, &lines);
@@ -114,8 +114,8 @@ static struct bytes normal(enum identity_kind kind, struct bytes text, struct ar
 
 static enum status find_identities(const struct event_map *map, struct scope *scope, struct incoming *ret)
 {
-    struct identity mentioned[RECEIVE_IDENTITIES_MAX];
-    ret->identities = arena_zalloc(scope->arena, RECEIVE_IDENTITIES_MAX, sizeof *ret->identities);
+    struct identity mentioned[INCOMING_IDENTITIES_MAX];
+    ret->identities = arena_zalloc(scope->arena, INCOMING_IDENTITIES_MAX, sizeof *ret->identities);
     if (ret->identities == NULL)
         return FULL;
     for (size_t i = 0; i < map->identity_count; i++) {
@@ -126,11 +126,11 @@ static enum status find_identities(const struct event_map *map, struct scope *sc
             one.value = normal(one.kind, text, scope->arena);
         if (one.kind == IDENTITY_PHONE && text.len <= IDENTITY_SIZE_MAX)
             one.given = text;
-        identity_add(ret->identities, &ret->identity_count, RECEIVE_IDENTITIES_MAX, one);
+        identity_add(ret->identities, &ret->identity_count, INCOMING_IDENTITIES_MAX, one);
     }
-    size_t count = ret->text.at != NULL ? identity_mentions(ret->text, scope->arena, mentioned, RECEIVE_IDENTITIES_MAX) : 0;
+    size_t count = ret->text.at != NULL ? identity_mentions(ret->text, scope->arena, mentioned, INCOMING_IDENTITIES_MAX) : 0;
     for (size_t i = 0; i < count; i++)
-        identity_add(ret->identities, &ret->identity_count, RECEIVE_IDENTITIES_MAX, mentioned[i]);
+        identity_add(ret->identities, &ret->identity_count, INCOMING_IDENTITIES_MAX, mentioned[i]);
     return scope->arena->failed ? FULL : OK;
 }
 
@@ -155,7 +155,7 @@ static enum status find_references(const struct event_map *map, struct scope *sc
     ret->references = arena_zalloc(scope->arena, map->references.count + 1, sizeof *ret->references);
     if (ret->references == NULL)
         return FULL;
-    for (size_t i = 0; i < map->references.count && ret->reference_count < RECEIVE_REFERENCES_MAX; i++) {
+    for (size_t i = 0; i < map->references.count && ret->reference_count < INCOMING_REFERENCES_MAX; i++) {
         struct texts one = {&map->references.at[i], 1};
         struct bytes reference = scope_fill(scope, &one, true);
         if (reference.at != NULL)

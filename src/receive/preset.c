@@ -230,7 +230,7 @@ static enum status read_who(const struct rule_reader *reader, const struct yaml 
 static enum status read_identities(const struct rule_reader *reader, const struct yaml *list, struct event_map *map)
 {
     size_t count = list != NULL ? list->count : 0;
-    if (count > RECEIVE_IDENTITIES_MAX) {
+    if (count > INCOMING_IDENTITIES_MAX) {
         refuse(reader, list, "at most 16 identities are read");
         count = 0;
     }

@@ -1,7 +1,7 @@
 #include "receive/receive.h"
 
 #include "base/hash.h"
-#include "receive/mail.h"
+#include "mail/mail.h"
 #include "receive/receive_own.h"
 
 const char *const receive_end_names[] = {"events", "handshake", "refused", "unreadable", NULL};

@@ -69,7 +69,7 @@ static void add_value(struct buf *out, struct bytes value, enum escaping escapin
         return;
     }
     struct buf text;
-    buf_init(&text, RECEIVE_TEXT_MAX * 8);
+    buf_init(&text, INCOMING_TEXT_MAX * 8);
     struct json_out json = json_out_to(&text);
     json_text(&json, value);
     if (!text.failed && text.len >= 2)

@@ -159,7 +159,7 @@ const struct json *scope_find(struct scope *scope, struct bytes path)
 static struct bytes join(struct scope *scope, const struct json *list)
 {
     struct buf buf;
-    buf_init(&buf, RECEIVE_TEXT_MAX);
+    buf_init(&buf, INCOMING_TEXT_MAX);
     for (uint32_t i = 0; i < list->count; i++) {
         struct bytes text = scalar(&list->items[i]);
         if (text.at == NULL)

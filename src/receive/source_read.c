@@ -4,7 +4,7 @@
 
 #include "base/json.h"
 #include "base/when.h"
-#include "receive/mailbox.h"
+#include "mail/mailbox.h"
 #include "receive/source_settings.h"
 
 /* A source while it is read. */

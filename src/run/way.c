@@ -12,6 +12,7 @@
 #include "direct/direct.h"
 #include "env/env.h"
 #include "run/hold.h"
+#include "runs/calls.h"
 
 #define PATIENCE_US (15 * WHEN_SECOND) /* others use the data for moments; a daemon that starts needs a few seconds */
 #define HTTP_TIMEOUT_US (10 * WHEN_SECOND)
@@ -186,25 +187,16 @@ static enum status http_claim(struct way *way, const struct way_claim *claim, st
     return OK;
 }
 
-static void write_say(const struct way_say *say, struct buf *body)
+static struct ledger_command command_of(const struct way_say *say)
 {
-    struct json_out out = json_out_to(body);
-    json_open(&out, '{');
-    json_name(&out, "fence");
-    json_i64(&out, say->fence);
-    if (say->op == OP_CONFIRM) {
-        json_name(&out, "result");
-        json_raw(&out, say->result);
-    } else if (say->op == OP_FAIL) {
-        json_name(&out, "effect");
-        json_cstr(&out, say->effect_unknown ? "unknown" : "none");
-        json_name(&out, "error");
-        json_text(&out, say->error);
-    } else if (say->op == OP_EXTEND) {
-        json_name(&out, "lease_ms");
-        json_i64(&out, say->lease_us / WHEN_MS);
-    }
-    json_close(&out, '}');
+    return (struct ledger_command){
+        .op = say->op,
+        .fence = say->fence,
+        .result = say->result,
+        .error = say->error,
+        .effect_unknown = say->effect_unknown,
+        .lease_us = say->lease_us,
+    };
 }
 
 static enum status http_say(struct way *way, const struct way_say *say, enum ledger_verdict *ret_verdict, int *ret_code,
@@ -212,8 +204,10 @@ static enum status http_say(struct way *way, const struct way_say *say, enum led
 {
     struct buf body;
     struct client_reply reply;
+    struct ledger_command command = command_of(say);
     buf_init(&body, 2 << 20);
-    write_say(say, &body);
+    struct json_out out = json_out_to(&body);
+    ledger_write_say(&command, &out);
     struct bytes path = arena_printf(&way->cli->arena, "/v1/claims/%s/%s", say->intent, ledger_op_names[say->op]);
     enum status status = call(way, path, &body, 0, &reply, ret_code, why);
     buf_release(&body);
@@ -367,14 +361,7 @@ static enum status direct_say(struct way *way, const struct way_say *say, enum l
 {
     struct direct direct;
     struct ledger_answer answer;
-    struct ledger_command command = {
-        .op = say->op,
-        .fence = say->fence,
-        .result = say->result,
-        .error = say->error,
-        .effect_unknown = say->effect_unknown,
-        .lease_us = say->lease_us,
-    };
+    struct ledger_command command = command_of(say);
     if (!id_parse("int", bytes_of(say->intent), &command.intent))
         return why_set(why, INVALID, "%s is not the id of an intent", say->intent);
     TRY(open_direct(way, &direct, why));
@@ -562,6 +549,120 @@ enum status way_policy(struct way *way, struct policy **ret_policy, int *ret_cod
 {
     return find_way(way, &(struct attempt){try_http_policy, try_direct_policy, ret_policy}, ret_code, why);
 }
+
+/* ---- tool calls ---- */
+
+static void write_calls(const struct way_calls *calls, bool answered, struct buf *body)
+{
+    char hex[2 * HASH_SIZE];
+    struct json_out out = json_out_to(body);
+    json_open(&out, '{');
+    json_text_member(&out, "server", calls->server);
+    json_text_member(&out, "run", calls->run);
+    if (calls->content != NULL) {
+        bytes_to_hex(hash_bytes(calls->content), hex);
+        json_text_member(&out, "content", (struct bytes){hex, sizeof hex});
+    }
+    if (answered) {
+        json_i64_member(&out, "number", calls->number);
+    } else {
+        if (calls->per_run > 0)
+            json_i64_member(&out, "calls_max", calls->per_run);
+        if (calls->content != NULL)
+            json_i64_member(&out, "repeat_ms", calls->repeat_us / WHEN_MS);
+    }
+    json_close(&out, '}');
+}
+
+static enum status post_calls(struct way *way, const struct way_calls *calls, bool answered, struct client_reply *ret_reply,
+                              int *ret_code, struct why *why)
+{
+    struct buf body;
+    buf_init(&body, 1 << 16);
+    write_calls(calls, answered, &body);
+    struct bytes path = answered ? BYTES("/v1/tool-calls/answered") : BYTES("/v1/tool-calls");
+    enum status status = call(way, path, &body, 0, ret_reply, ret_code, why);
+    buf_release(&body);
+    if (status == OK && ret_reply->status != 200)
+        status = take_problem(way->cli, ret_reply, ret_code, why);
+    return status;
+}
+
+static enum status try_http_count(struct way *way, void *ctx, int *ret_code, struct why *why)
+{
+    struct way_calls *calls = ctx;
+    struct client_reply reply;
+    TRY(post_calls(way, calls, false, &reply, ret_code, why));
+    const struct json *within = reply.is_json ? json_get(&reply.json, BYTES("within")) : NULL;
+    calls->refused = within == NULL || within->type != JSON_TRUE;
+    calls->number = reply.is_json ? json_get_i64(&reply.json, "number") : 1;
+    return OK;
+}
+
+static enum status try_http_answered(struct way *way, void *ctx, int *ret_code, struct why *why)
+{
+    struct client_reply reply;
+    return post_calls(way, ctx, true, &reply, ret_code, why);
+}
+
+struct direct_calls {
+    struct calls_order order;
+    const struct way_calls *calls;
+};
+
+static enum status write_count(struct store *store, struct ledger *ledger, struct engine_command *command, struct why *why)
+{
+    return calls_take(store, &((struct direct_calls *)command->user)->order, ledger->now.wall_us, why);
+}
+
+static enum status write_answered(struct store *store, struct ledger *ledger, struct engine_command *command, struct why *why)
+{
+    const struct direct_calls *direct = command->user;
+    return calls_answered(store, &direct->order.name, direct->calls->content, direct->calls->number, ledger->now.wall_us, why);
+}
+
+static enum status direct_calls(struct way *way, const struct way_calls *calls, bool answered, struct direct_calls *ret,
+                                struct why *why)
+{
+    struct direct direct;
+    TRY(open_direct(way, &direct, why));
+    *ret = (struct direct_calls){.order = {.name = {direct.space, calls->server, direct.actor, calls->run},
+                                           .per_run = calls->per_run,
+                                           .content = calls->content,
+                                           .repeat_us = calls->repeat_us},
+                                 .calls = calls};
+    enum status status = direct_write(&direct, answered ? write_answered : write_count, ret, &way->cli->arena, why);
+    direct_close(&direct);
+    return status;
+}
+
+static enum status try_direct_count(struct way *way, void *ctx, struct why *why)
+{
+    struct way_calls *calls = ctx;
+    struct direct_calls done;
+    TRY(direct_calls(way, calls, false, &done, why));
+    calls->refused = done.order.refused;
+    calls->number = done.order.number;
+    return OK;
+}
+
+static enum status try_direct_answered(struct way *way, void *ctx, struct why *why)
+{
+    struct direct_calls done;
+    return direct_calls(way, ctx, true, &done, why);
+}
+
+enum status way_count(struct way *way, struct way_calls *calls, int *ret_code, struct why *why)
+{
+    return find_way(way, &(struct attempt){try_http_count, try_direct_count, calls}, ret_code, why);
+}
+
+enum status way_answered(struct way *way, const struct way_calls *calls, int *ret_code, struct why *why)
+{
+    return find_way(way, &(struct attempt){try_http_answered, try_direct_answered, (void *)calls}, ret_code, why);
+}
+
+/* ---- waiting ---- */
 
 void way_wait(struct way *way, const struct way_answer *answer, int64_t wait_us)
 {

@@ -76,6 +76,21 @@ CHECKED enum status way_say(struct way *way, const struct way_say *say, enum led
 /* The policy that holds there. NOTHING: this token may claim, but not read it. Otherwise as way_claim. The caller frees it. */
 CHECKED enum status way_policy(struct way *way, struct policy **ret_policy, int *ret_code, struct why *why);
 
+/* A tool call of an agent, before it is made: see runs/calls.h. Space and actor are filled in there. As way_claim. */
+struct way_calls {
+    struct bytes server, run;
+    int64_t per_run;            /* 0: no limit */
+    const struct hash *content; /* NULL: equal calls are never meant anew */
+    int64_t repeat_us;
+
+    bool refused; /* the answers */
+    int64_t number;
+};
+CHECKED enum status way_count(struct way *way, struct way_calls *calls, int *ret_code, struct why *why);
+
+/* Its answer, by its number, reaches the caller. */
+CHECKED enum status way_answered(struct way *way, const struct way_calls *calls, int *ret_code, struct why *why);
+
 /* After IN_PROGRESS: until it is worth asking again, at most `wait_us`. */
 void way_wait(struct way *way, const struct way_answer *answer, int64_t wait_us);
 

@@ -5,7 +5,15 @@
 #include "base/when.h"
 #include "http/listen.h"
 
-enum { READ_SIZE = 64 * 1024, SWEEP_EVERY_MS = 250, LINGER_US = 2 * 1000 * 1000, LINGER_SIZE_MAX = 1024 * 1024, HOST_SIZE = 256 };
+enum {
+    READ_SIZE = 64 * 1024,
+    PLAIN_SIZE = 16 * 1024, /* a record of TLS has no more */
+    SWEEP_EVERY_MS = 250,
+    HANDSHAKE_US = 30 * 1000 * 1000,
+    LINGER_US = 2 * 1000 * 1000,
+    LINGER_SIZE_MAX = 1024 * 1024,
+    HOST_SIZE = 256
+};
 
 struct smtp_conn;
 
@@ -18,6 +26,8 @@ struct smtp_conn {
     union conn_io io;
     struct smtp_server *server;
     struct smtp_session session;
+    struct tls_conn *tls; /* NULL without TLS */
+    bool handshaking;
     struct buf in; /* what came behind a mail that is being delivered */
     struct slot slots[SMTP_SOURCES_MAX];
     size_t deliveries; /* that owe an answer */
@@ -46,6 +56,7 @@ struct smtp_server {
 };
 
 static void conn_advance(struct smtp_conn *conn);
+static void conn_close(struct smtp_conn *conn);
 
 /* ---- life of a connection ---- */
 
@@ -58,6 +69,7 @@ static void conn_free(struct smtp_conn *conn)
 {
     TAILQ_REMOVE(&conn->server->conns, conn, link);
     smtp_session_release(&conn->session);
+    tls_conn_free(conn->tls);
     buf_release(&conn->in);
     free(conn);
 }
@@ -83,22 +95,6 @@ static void conn_close(struct smtp_conn *conn)
     conn->closed = true;
     conn->server->open_count--;
     uv_close(&conn->io.handle, on_closed);
-}
-
-static void on_shutdown(uv_shutdown_t *shutdown, int status)
-{
-    (void)shutdown, (void)status;
-}
-
-/* Our side is shut and the client's last bytes are drained, so that it gets to read the last answer. */
-static void conn_finish(struct smtp_conn *conn)
-{
-    if (conn->finishing || conn->closed || conn->writes_pending > 0)
-        return;
-    conn->finishing = true;
-    conn->deadline_us = now_us(conn) + LINGER_US;
-    if (conn->eof || uv_shutdown(&conn->shutdown, &conn->io.stream, on_shutdown) != 0)
-        conn_close(conn);
 }
 
 /* ---- writing ---- */
@@ -140,22 +136,65 @@ static void send_later(struct smtp_conn *conn, struct bytes text)
     conn->writes_pending++;
 }
 
-static void flush(struct smtp_conn *conn)
+static void send_raw(struct smtp_conn *conn, struct bytes raw)
 {
-    struct bytes text = buf_bytes(&conn->session.out);
-    if (text.len == 0 || conn->closed)
+    if (raw.len == 0 || conn->closed)
         return;
     if (conn->writes_pending == 0) {
-        uv_buf_t buf = uv_buf_init((char *)text.at, (unsigned)text.len);
+        uv_buf_t buf = uv_buf_init((char *)raw.at, (unsigned)raw.len);
         int written = uv_try_write(&conn->io.stream, &buf, 1);
         if (written < 0 && written != UV_EAGAIN)
             conn_close(conn);
-        text = bytes_from(text, written > 0 ? (size_t)written : 0);
+        raw = bytes_from(raw, written > 0 ? (size_t)written : 0);
     }
-    if (text.len > 0 && !conn->closed)
-        send_later(conn, text);
+    if (raw.len > 0 && !conn->closed)
+        send_later(conn, raw);
+}
+
+static void send_cipher(struct smtp_conn *conn)
+{
+    send_raw(conn, tls_conn_leaving(conn->tls));
+    tls_conn_left(conn->tls);
+}
+
+/* What is to be said waits until TLS is agreed on. */
+static void flush(struct smtp_conn *conn)
+{
+    struct bytes text = buf_bytes(&conn->session.out);
+    if (text.len == 0 || conn->closed || conn->handshaking)
+        return;
+    if (conn->tls == NULL)
+        send_raw(conn, text);
+    else if (tls_conn_write(conn->tls, text))
+        send_cipher(conn);
+    else
+        conn_close(conn);
     buf_clear(&conn->session.out);
     conn->deadline_us = now_us(conn) + conn->server->config.limits.command_timeout_us;
+}
+
+/* ---- the end ---- */
+
+static void on_shutdown(uv_shutdown_t *shutdown, int status)
+{
+    (void)shutdown, (void)status;
+}
+
+/* Our side is shut and the client's last bytes are drained, so that it gets to read the last answer. */
+static void conn_finish(struct smtp_conn *conn)
+{
+    if (conn->finishing || conn->closed || conn->writes_pending > 0)
+        return;
+    if (conn->tls != NULL) {
+        tls_conn_finish(conn->tls);
+        send_cipher(conn);
+        if (conn->closed || conn->writes_pending > 0)
+            return;
+    }
+    conn->finishing = true;
+    conn->deadline_us = now_us(conn) + LINGER_US;
+    if (conn->eof || uv_shutdown(&conn->shutdown, &conn->io.stream, on_shutdown) != 0)
+        conn_close(conn);
 }
 
 /* ---- delivering ---- */
@@ -233,6 +272,55 @@ static void feed(struct smtp_conn *conn, struct bytes in)
     }
 }
 
+/* ---- TLS ---- */
+
+/* From here on whatever comes is ciphertext. */
+static void begin_tls(struct smtp_conn *conn)
+{
+    conn->tls = tls_conn_new(conn->server->config.tls);
+    conn->handshaking = true;
+    conn->deadline_us = now_us(conn) + HANDSHAKE_US;
+    if (conn->tls == NULL)
+        conn_close(conn);
+}
+
+/* True when it is agreed on. */
+static bool shake_hands(struct smtp_conn *conn)
+{
+    enum status status = tls_conn_handshake(conn->tls);
+    send_cipher(conn);
+    if (status != OK) {
+        if (status != NOTHING)
+            conn_close(conn);
+        return false;
+    }
+    conn->handshaking = false;
+    conn->deadline_us = now_us(conn) + conn->server->config.limits.command_timeout_us;
+    if (conn->session.state == SMTP_SECURE)
+        smtp_session_secured(&conn->session);
+    flush(conn);
+    return !conn->closed;
+}
+
+/* Takes what TLS has decrypted; false when there is nothing. */
+static bool pull(struct smtp_conn *conn)
+{
+    char plain[PLAIN_SIZE];
+    size_t len = 0;
+    if (conn->tls == NULL || conn->handshaking)
+        return false;
+    enum status status = tls_conn_read(conn->tls, plain, sizeof plain, &len);
+    send_cipher(conn);
+    if (status == NOTHING || conn->closed)
+        return false;
+    if (status != OK || len == 0) /* broken, or the client is finished: half a mail is no mail */
+        conn_close(conn);
+    else
+        buf_add(&conn->in, (struct bytes){plain, len});
+    explicit_bzero(plain, len);
+    return !conn->closed;
+}
+
 static void on_data(struct smtp_conn *conn, struct bytes in)
 {
     if (conn->finishing) {
@@ -241,8 +329,12 @@ static void on_data(struct smtp_conn *conn, struct bytes in)
             conn_close(conn);
         return;
     }
-    feed(conn, in);
-    conn_advance(conn);
+    if (conn->tls == NULL)
+        feed(conn, in);
+    else if (!tls_conn_feed(conn->tls, in))
+        conn_close(conn);
+    if (!conn->closed)
+        conn_advance(conn);
 }
 
 static void on_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *buf)
@@ -266,28 +358,40 @@ static void settle_reading(struct smtp_conn *conn)
         conn_close(conn);
 }
 
+/* Feeds what waits. */
+static void feed_waiting(struct smtp_conn *conn)
+{
+    struct buf waiting = conn->in;
+    buf_init(&conn->in, READ_SIZE);
+    conn->in.wipe = true;
+    feed(conn, buf_bytes(&waiting));
+    buf_release(&waiting);
+    flush(conn);
+}
+
 /* Goes on with what waits, as far as it goes. A client that does not read its answers is not read either. */
 static void conn_advance(struct smtp_conn *conn)
 {
     flush(conn);
     while (!conn->closed && conn->deliveries == 0 && conn->writes_pending == 0) {
         enum smtp_state state = conn->session.state;
-        if (state == SMTP_DELIVERING) {
+        if (conn->handshaking) {
+            if (!shake_hands(conn))
+                break;
+        } else if (state == SMTP_DELIVERING) {
             settle_reading(conn);
             deliver(conn);
             return; /* delivered_all() goes on */
-        }
-        if (state == SMTP_ENDED) {
+        } else if (state == SMTP_ENDED) {
             conn_finish(conn);
             break;
-        }
-        if (conn->in.len == 0)
+        } else if (state == SMTP_SECURE) {
+            begin_tls(conn);
+        } else if (conn->in.len > 0 || pull(conn)) {
+            feed_waiting(conn);
+        } else {
             break;
-        struct buf waiting = conn->in;
-        buf_init(&conn->in, READ_SIZE);
-        feed(conn, buf_bytes(&waiting));
-        buf_release(&waiting);
-        flush(conn);
+        }
     }
     if (!conn->closed)
         settle_reading(conn);
@@ -299,6 +403,12 @@ static bool find(struct bytes address, char *ret_source, void *user)
 {
     struct smtp_conn *conn = user;
     return conn->server->config.find(address, ret_source, conn->server->config.user);
+}
+
+static bool log_in(struct bytes password, void *user)
+{
+    struct smtp_conn *conn = user;
+    return conn->server->config.login(password, conn->server->config.user);
 }
 
 static void write_date(char ret[40], void *user)
@@ -323,7 +433,15 @@ static enum status begin(struct smtp_conn *conn, struct why *why)
     struct smtp_server *server = conn->server;
     struct sockaddr_storage address;
     (void)listen_peer(&conn->io, server->is_unix, &address, conn->peer, &conn->loopback);
+    bool secure = server->config.tls != NULL && server->config.tls_at_once;
+    if (secure)
+        begin_tls(conn);
     const struct smtp_session_config config = {.lmtp = server->config.lmtp,
+                                               .can_secure = server->config.tls != NULL && !server->is_unix,
+                                               .secured = secure,
+                                               .loopback = server->is_unix || conn->loopback,
+                                               .login_required = server->config.login_required,
+                                               .login = server->config.login != NULL ? log_in : NULL,
                                                .host = server->host,
                                                .peer = conn->peer,
                                                .limits = &server->config.limits,
@@ -347,6 +465,7 @@ static void on_connection(uv_stream_t *listener, int status)
     conn->server = server;
     conn->io.handle.data = conn;
     buf_init(&conn->in, READ_SIZE);
+    conn->in.wipe = true;
     failed = uv_accept(listener, &conn->io.stream);
     TAILQ_INSERT_TAIL(&server->conns, conn, link);
     server->open_count++;
@@ -373,7 +492,7 @@ static void on_sweep(uv_timer_t *timer)
         next = TAILQ_NEXT(conn, link);
         if (conn->closed || conn->deadline_us > now_us(conn))
             continue;
-        if (conn->finishing || conn->writes_pending > 0 || conn->session.state == SMTP_ENDED) {
+        if (conn->finishing || conn->handshaking || conn->writes_pending > 0 || conn->session.state == SMTP_ENDED) {
             conn_close(conn);
         } else {
             smtp_session_end(&conn->session, "421 4.4.2 nothing came for too long");

@@ -15,6 +15,7 @@
 #include <stdatomic.h>
 #include <uv.h>
 
+#include "http/tls.h"
 #include "smtp/session.h"
 
 struct smtp_server;
@@ -30,6 +31,10 @@ struct smtp_server_config {
     uv_loop_t *loop;
     const char *listen; /* "127.0.0.1:2525", "unix:/path" */
     bool lmtp;
+    struct tls *tls;                                  /* STARTTLS is offered; NULL: no TLS. Stays the caller's */
+    bool tls_at_once;                                 /* TLS from the first byte on (SMTPS) */
+    bool login_required;                              /* before a mail is taken */
+    bool (*login)(struct bytes password, void *user); /* as in session.h; NULL: there are no logins */
     struct smtp_limits limits;
     bool (*find)(struct bytes address, char *ret_source, void *user); /* as in session.h */
     void (*deliver)(struct smtp_delivery *delivery, void *user);      /* answers now or later, exactly once */

@@ -1,5 +1,7 @@
 #include "smtp/session.h"
 
+#include "base/base64.h"
+
 const struct smtp_limits smtp_limits_default = {
     .size_max = (size_t)25 << 20,
     .line_size_max = 16 << 10,
@@ -67,6 +69,7 @@ enum status smtp_session_init(struct smtp_session *session, const struct smtp_se
         return why_set(why, FULL, "there is no memory for another connection");
     memset(session, 0, sizeof *session);
     session->config = *config;
+    session->secured = config->secured;
     session->recipients = recipients;
     buf_init(&session->out, OUT_SIZE_MAX);
     buf_init(&session->mail, config->limits->size_max + SMTP_TRACE_SIZE_MAX);
@@ -95,6 +98,17 @@ static bool is_hello(struct bytes name)
     return name.len > 0 && name.len <= SMTP_HELLO_SIZE_MAX;
 }
 
+static bool offers_tls(const struct smtp_session *session)
+{
+    return session->config.can_secure && !session->config.lmtp && !session->secured;
+}
+
+/* Nobody can listen in. */
+static bool offers_login(const struct smtp_session *session)
+{
+    return session->config.login != NULL && !session->config.lmtp && (session->secured || session->config.loopback);
+}
+
 static void on_hello(struct smtp_session *session, struct bytes rest, bool extended)
 {
     const struct smtp_session_config *config = &session->config;
@@ -113,8 +127,9 @@ static void on_hello(struct smtp_session *session, struct bytes rest, bool exten
         return;
     }
     buf_printf(&session->out,
-               "250-%s\r\n250-PIPELINING\r\n250-8BITMIME\r\n250-SMTPUTF8\r\n250-ENHANCEDSTATUSCODES\r\n250 SIZE %zu\r\n",
-               config->host, config->limits->size_max);
+               "250-%s\r\n250-PIPELINING\r\n250-8BITMIME\r\n250-SMTPUTF8\r\n250-ENHANCEDSTATUSCODES\r\n%s%s250 SIZE %zu\r\n",
+               config->host, offers_tls(session) ? "250-STARTTLS\r\n" : "",
+               offers_login(session) ? "250-AUTH PLAIN LOGIN\r\n" : "", config->limits->size_max);
 }
 
 static void on_ehlo(struct smtp_session *session, struct bytes rest)
@@ -179,6 +194,10 @@ static void on_mail(struct smtp_session *session, struct bytes rest)
 {
     struct bytes address;
     const char *answer = "501 5.5.4 parameters need EHLO";
+    if (session->config.login_required && !session->logged_in) {
+        refuse(session, offers_login(session) ? "530 5.7.0 log in first" : "530 5.7.0 begin TLS first, then log in");
+        return;
+    }
     if (session->has_sender) {
         refuse(session, "503 5.5.1 one mail at a time: RSET first");
         return;
@@ -247,6 +266,15 @@ static void on_rcpt(struct smtp_session *session, struct bytes rest)
 
 /* ---- DATA ---- */
 
+/* RFC 3848. */
+static const char *transmission_name(const struct smtp_session *session)
+{
+    static const char *const names[2][2] = {{"ESMTP", "ESMTPA"}, {"ESMTPS", "ESMTPSA"}};
+    if (session->config.lmtp)
+        return "LMTP";
+    return session->extended ? names[session->secured][session->logged_in] : "SMTP";
+}
+
 /* RFC 5321, 4.4: who is told when it cannot be answered, and how it came here. */
 static void write_trace(struct smtp_session *session)
 {
@@ -254,11 +282,7 @@ static void write_trace(struct smtp_session *session)
     char date[40];
     config->date(date, config->user);
     buf_printf(&session->mail, "Return-Path: <%s>\r\nReceived: from %s (%s) by %s with %s%s; %s\r\n", session->sender,
-               session->hello, config->peer, config->host, session->utf8 ? "UTF8" : "",
-               config->lmtp        ? "LMTP"
-               : session->extended ? "ESMTP"
-                                   : "SMTP",
-               date);
+               session->hello, config->peer, config->host, session->utf8 ? "UTF8" : "", transmission_name(session), date);
 }
 
 static void on_data(struct smtp_session *session, struct bytes rest)
@@ -426,6 +450,98 @@ void smtp_session_delivered(struct smtp_session *session)
     session->state = SMTP_COMMAND;
 }
 
+/* ---- TLS and login ---- */
+
+static void on_starttls(struct smtp_session *session, struct bytes rest)
+{
+    if (rest.len > 0)
+        refuse(session, "501 5.5.4 STARTTLS has no parameters");
+    else if (!offers_tls(session))
+        refuse(session, session->secured ? "503 5.5.1 it is under TLS already" : "502 5.5.1 there is no TLS here");
+    else {
+        say(session, "220 2.0.0 go ahead");
+        session->state = SMTP_SECURE;
+    }
+}
+
+void smtp_session_secured(struct smtp_session *session)
+{
+    ASSERT(session->state == SMTP_SECURE);
+    forget_mail(session);
+    session->hello[0] = '\0';
+    session->extended = session->logged_in = false;
+    session->secured = true;
+    session->state = SMTP_HELLO;
+}
+
+/* The password of "authzid NUL user NUL password", or of a plain text. */
+static bool check_login(struct smtp_session *session, struct bytes base64, bool parts)
+{
+    struct arena arena;
+    arena_init(&arena, 8 << 10);
+    arena.wipe = true;
+    struct bytes text = base64_decode(base64, &arena);
+    bool holds = text.at != NULL;
+    for (int i = 0; holds && parts && i < 2; i++) {
+        const char *end = memchr(text.at, '\0', text.len);
+        holds = end != NULL;
+        text = holds ? bytes_from(text, (size_t)(end - text.at) + 1) : text;
+    }
+    holds = holds && memchr(text.at, '\0', text.len) == NULL && session->config.login(text, session->config.user);
+    arena_release(&arena);
+    return holds;
+}
+
+static void end_login(struct smtp_session *session, struct bytes base64, bool parts)
+{
+    session->login = LOGIN_NONE;
+    session->logged_in = check_login(session, base64, parts);
+    if (session->logged_in)
+        say(session, "235 2.7.0 welcome");
+    else
+        refuse(session, "535 5.7.8 the password has to be a token with the scope claim");
+}
+
+static void ask(struct smtp_session *session, enum smtp_login login, const char *question)
+{
+    session->login = login;
+    say(session, question);
+}
+
+/* A line of a login that is under way. */
+static void go_on_login(struct smtp_session *session, struct bytes line)
+{
+    enum smtp_login login = session->login;
+    session->login = LOGIN_NONE;
+    if (bytes_is(line, "*"))
+        refuse(session, "501 5.7.0 as you like");
+    else if (login == LOGIN_USER)
+        ask(session, LOGIN_PASSWORD, "334 UGFzc3dvcmQ6"); /* "Password:" */
+    else
+        end_login(session, line, login == LOGIN_PLAIN);
+}
+
+static void on_auth(struct smtp_session *session, struct bytes rest)
+{
+    struct bytes first = rest, mechanism = bytes_cut(&first, ' ');
+    first = bytes_trim(first);
+    bool plain = bytes_eq_nocase(mechanism, BYTES("PLAIN")), login = bytes_eq_nocase(mechanism, BYTES("LOGIN"));
+    if (!offers_login(session))
+        refuse(session, offers_tls(session) ? "538 5.7.11 begin TLS first" : "502 5.5.1 there are no logins here");
+    else if (session->logged_in || session->has_sender)
+        refuse(session, "503 5.5.1 log in once, before a mail");
+    else if (!plain && !login)
+        refuse(session, "504 5.5.4 PLAIN or LOGIN");
+    else if (plain && first.len > 0)
+        end_login(session, first, true);
+    else if (plain)
+        ask(session, LOGIN_PLAIN, "334 ");
+    else if (first.len > 0)
+        ask(session, LOGIN_PASSWORD, "334 UGFzc3dvcmQ6");
+    else
+        ask(session, LOGIN_USER, "334 VXNlcm5hbWU6"); /* "Username:" */
+}
+
 /* ---- commands ---- */
 
 static void on_rset(struct smtp_session *session, struct bytes rest)
@@ -463,7 +579,7 @@ static const struct {
     {"EHLO", FOR_SMTP, on_ehlo},           {"HELO", FOR_SMTP, on_helo},           {"LHLO", FOR_LMTP, on_ehlo},
     {"MAIL", FOR_BOTH | GREETED, on_mail}, {"RCPT", FOR_BOTH | GREETED, on_rcpt}, {"DATA", FOR_BOTH | GREETED, on_data},
     {"RSET", FOR_BOTH, on_rset},           {"NOOP", FOR_BOTH, on_noop},           {"QUIT", FOR_BOTH, on_quit},
-    {"VRFY", FOR_BOTH, on_vrfy},
+    {"VRFY", FOR_BOTH, on_vrfy},           {"AUTH", FOR_SMTP | GREETED, on_auth}, {"STARTTLS", FOR_SMTP | GREETED, on_starttls},
 };
 
 static void run_command(struct smtp_session *session, struct bytes line)
@@ -499,8 +615,12 @@ static void end_line(struct smtp_session *session)
         refuse(session, "500 5.5.2 the line is too long");
     else if (!is_clean(line))
         refuse(session, "500 5.5.2 the line has characters that commands do not have");
+    else if (session->login != LOGIN_NONE)
+        go_on_login(session, line);
     else
         run_command(session, line);
+    if (session->config.login != NULL)
+        explicit_bzero(session->line, sizeof session->line); /* it may have held a password */
     session->line_too_long = false;
 }
 
@@ -518,6 +638,8 @@ static size_t feed_command(struct smtp_session *session, struct bytes in)
             end_line(session);
             if (session->state == SMTP_DATA && i + 1 < in.len)
                 end(session, "503 5.5.1 the mail came before it was invited");
+            if (session->state == SMTP_SECURE && i + 1 < in.len)
+                end(session, "503 5.5.1 something came before TLS began");
             return i + 1;
         }
         if (c == '\r')
@@ -533,7 +655,7 @@ static size_t feed_command(struct smtp_session *session, struct bytes in)
 size_t smtp_session_feed(struct smtp_session *session, struct bytes in)
 {
     size_t used = 0;
-    while (used < in.len && session->state != SMTP_DELIVERING && session->state != SMTP_ENDED) {
+    while (used < in.len && session->state != SMTP_DELIVERING && session->state != SMTP_SECURE && session->state != SMTP_ENDED) {
         struct bytes rest = bytes_from(in, used);
         used += session->state == SMTP_DATA ? feed_data(session, rest) : feed_command(session, rest);
         if (session->out.failed)

@@ -3,8 +3,13 @@
  * feeds it what came and sends what stands in `out`.
  *
  *   HELLO ──► COMMAND ──► DATA ──► DELIVERING ──► COMMAND
- *     │ greeted    │ 354     │ CRLF.CRLF   │ every mailbox has its answer
- *     └────────────┴─────────┴─────────────┴──► ENDED
+ *     ▲ greeted    │ 354     │ CRLF.CRLF   │ every mailbox has its answer
+ *     │            ├─────────┴─────────────┴──► ENDED
+ *     └── SECURE ◄─┘ STARTTLS: the owner begins TLS, then smtp_session_secured()
+ *
+ * STARTTLS is offered where the owner can do it. A login (AUTH PLAIN, LOGIN; a token is the password) is offered only where nobody
+ * can listen in: under TLS, or from this computer. What is known of the client is forgotten when TLS begins, and what came
+ * in clear text behind STARTTLS is refused (CVE-2011-0411).
  *
  * Promises: 250 for a mail only when it was delivered, for LMTP one answer per recipient; a line ends in CRLF and nothing else, a mail
  * in CRLF.CRLF and nothing else, so that no two servers see two different mails (CVE-2023-51764); what comes behind DATA before it
@@ -17,7 +22,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/status.h"
-#include "receive/mailbox.h"
+#include "mail/mailbox.h"
 
 struct smtp_limits {
     size_t size_max;               /* 25 MiB of one mail; announced as SIZE */
@@ -42,7 +47,10 @@ enum {
     SMTP_TRACE_SIZE_MAX = 1024
 };
 
-enum smtp_state { SMTP_HELLO, SMTP_COMMAND, SMTP_DATA, SMTP_DELIVERING, SMTP_ENDED };
+enum smtp_state { SMTP_HELLO, SMTP_COMMAND, SMTP_DATA, SMTP_DELIVERING, SMTP_SECURE, SMTP_ENDED };
+
+/* Which answer of a login is waited for. */
+enum smtp_login { LOGIN_NONE, LOGIN_PLAIN, LOGIN_USER, LOGIN_PASSWORD };
 
 /* A source that the mail is for, and what became of it. */
 struct smtp_target {
@@ -57,6 +65,12 @@ struct smtp_session_config {
     const char *host; /* our name */
     const char *peer; /* the client's address, for the trace */
     const struct smtp_limits *limits;
+    bool can_secure;     /* STARTTLS is possible */
+    bool secured;        /* the conversation is under TLS from its beginning */
+    bool loopback;       /* the client is on this computer */
+    bool login_required; /* before MAIL */
+    /* Whether `password` is that of somebody who may send; NULL: there are no logins. */
+    bool (*login)(struct bytes password, void *user);
     /* The source that listens to `address`, in `ret_source` of SMTP_SOURCE_SIZE_MAX + 1; false when there is none. */
     bool (*find)(struct bytes address, char *ret_source, void *user);
     /* "Mon, 16 Nov 2026 09:00:00 +0000" */
@@ -75,6 +89,8 @@ struct smtp_session {
 
     char hello[SMTP_HELLO_SIZE_MAX + 1];
     bool extended; /* EHLO or LHLO, not HELO */
+    bool secured, logged_in;
+    enum smtp_login login;
     uint32_t errors, mails;
 
     bool has_sender, utf8;
@@ -94,8 +110,12 @@ struct smtp_session {
 CHECKED enum status smtp_session_init(struct smtp_session *session, const struct smtp_session_config *config, struct why *why);
 void smtp_session_release(struct smtp_session *session);
 
-/* Takes what it can; returns how much that was. Less than all only in SMTP_DELIVERING, when the rest comes later, and in SMTP_ENDED. */
+/* Takes what it can; returns how much that was. Less than all only in SMTP_DELIVERING, when the rest comes later, and in SMTP_ENDED.
+ * In SMTP_SECURE there is no rest. */
 size_t smtp_session_feed(struct smtp_session *session, struct bytes in);
+
+/* In SMTP_SECURE, when `out` was sent and TLS is agreed on: the conversation begins anew. */
+void smtp_session_secured(struct smtp_session *session);
 
 /* In SMTP_DELIVERING, when every target is done: answers, and goes on. */
 void smtp_session_delivered(struct smtp_session *session);

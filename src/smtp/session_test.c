@@ -22,13 +22,22 @@ static void date(char ret[40], void *user)
     snprintf(ret, 40, "Mon, 16 Nov 2026 09:00:00 +0000");
 }
 
-static void start(bool lmtp)
+static void start_with(struct smtp_session_config config)
 {
     if (limits.size_max == 0)
         limits = smtp_limits_default;
-    const struct smtp_session_config config = {lmtp, "here.example", "192.0.2.1", &limits, find, date, NULL};
+    config.host = "here.example";
+    config.peer = "192.0.2.1";
+    config.limits = &limits;
+    config.find = find;
+    config.date = date;
     CHECK_INT(smtp_session_init(&session, &config, &why), OK);
     buf_clear(&session.out);
+}
+
+static void start(bool lmtp)
+{
+    start_with((struct smtp_session_config){.lmtp = lmtp});
 }
 
 /* What is answered to `text`; the rest that was not taken must be `left` bytes. */
@@ -250,7 +259,7 @@ TEST(commands_have_an_order_and_a_form)
         {"MAIL FROM:<a@b.example>\r\n", "503 "},
         {"RCPT TO:<src1@x.example> NOTIFY=NEVER\r\n", "555 "},
         {"DATA now\r\n", "501 "},
-        {"STARTTLS\r\n", "500 "},
+        {"STARTTLS\r\n", "502 "},
         {"\r\n", "500 "},
         {"NO\x01OP\r\n", "500 5.5.2"},
         {"NOOP \xFF\r\n", "500 5.5.2"},
@@ -301,4 +310,96 @@ TEST(everything_has_a_limit)
         check_starts(talk("WHAT\r\n"), "500 ");
     check_starts(talk("WHAT\r\n"), "500 5.5.1 this command is not known here\r\n421 4.7.0");
     CHECK_INT(session.state, SMTP_ENDED);
+}
+
+/* ---- TLS and login ---- */
+
+static bool login(struct bytes password, void *user)
+{
+    (void)user;
+    return bytes_is(password, "sml_token");
+}
+
+TEST(tls_is_offered_where_it_can_be_done_and_forgets_what_was_said_before)
+{
+    start(false);
+    CHECK(strstr(talk("EHLO c.example\r\n"), "STARTTLS") == NULL);
+    check_starts(talk("STARTTLS\r\n"), "502 ");
+    start_with((struct smtp_session_config){.can_secure = true});
+    check_starts(talk("STARTTLS\r\n"), "503 "); /* EHLO comes first */
+    CHECK(strstr(talk("EHLO c.example\r\n"), "250-STARTTLS\r\n") != NULL);
+    talk("MAIL FROM:<jane@example.com>\r\n");
+    check_starts(talk("STARTTLS now\r\n"), "501 ");
+    check_starts(talk("STARTTLS\r\n"), "220 ");
+    CHECK_INT(session.state, SMTP_SECURE);
+    smtp_session_secured(&session);
+    check_starts(talk("MAIL FROM:<jane@example.com>\r\n"), "503 "); /* EHLO comes first, again */
+    CHECK(strstr(talk("EHLO c.example\r\n"), "STARTTLS") == NULL);
+    check_starts(talk("STARTTLS\r\n"), "503 ");
+    check_starts(talk("RCPT TO:<src1@x.example>\r\n"), "503 "); /* the sender was said in clear text */
+    talk("MAIL FROM:<jane@example.com>\r\nRCPT TO:<src1@x.example>\r\n");
+    talk("DATA\r\n");
+    CHECK(strstr(session.mail.at, " with ESMTPS; ") != NULL);
+}
+
+TEST(what_came_in_clear_text_behind_starttls_is_refused)
+{
+    start_with((struct smtp_session_config){.can_secure = true});
+    talk("EHLO c.example\r\n");
+    const char *said = talk_bytes(BYTES("STARTTLS\r\nMAIL FROM:<eve@example.com>\r\n"), 29);
+    CHECK(strstr(said, "503 5.5.1 something came before TLS") != NULL);
+    CHECK_INT(session.state, SMTP_ENDED);
+}
+
+TEST(a_login_is_offered_only_where_nobody_listens_in)
+{
+    static const struct {
+        struct smtp_session_config config;
+        bool offered;
+        const char *answer;
+    } rows[] = {{{.login = login}, false, "502 "},
+                {{.login = login, .can_secure = true}, false, "538 "},
+                {{.login = login, .secured = true}, true, "235 "},
+                {{.login = login, .loopback = true}, true, "235 "},
+                {{.secured = true, .loopback = true}, false, "502 "},
+                {{.login = login, .secured = true, .lmtp = true}, false, "500 "}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        start_with(rows[i].config);
+        const char *said = talk(rows[i].config.lmtp ? "LHLO c.example\r\n" : "EHLO c.example\r\n");
+        CHECK((strstr(said, "250-AUTH PLAIN LOGIN\r\n") != NULL) == rows[i].offered);
+        check_starts(talk("AUTH PLAIN AGphbmUAc21sX3Rva2Vu\r\n"), rows[i].answer); /* NUL jane NUL sml_token */
+        smtp_session_release(&session);
+    }
+}
+
+TEST(a_login_takes_the_token_by_plain_and_by_login)
+{
+    start_with((struct smtp_session_config){.login = login, .secured = true, .login_required = true});
+    talk("EHLO c.example\r\n");
+    check_starts(talk("MAIL FROM:<jane@example.com>\r\n"), "530 5.7.0 log in first");
+    check_starts(talk("AUTH PLAIN AGphbmUAd3Jvbmc=\r\n"), "535 "); /* wrong */
+    check_starts(talk("AUTH PLAIN !!!\r\n"), "535 ");
+    check_starts(talk("AUTH PLAIN c21sX3Rva2Vu\r\n"), "535 "); /* the token alone */
+    check_starts(talk("AUTH CRAM-MD5\r\n"), "504 ");
+    check_starts(talk("AUTH PLAIN\r\n"), "334 ");
+    check_starts(talk("*\r\n"), "501 ");
+    check_starts(talk("AUTH LOGIN\r\n"), "334 VXNlcm5hbWU6");
+    check_starts(talk("amFuZQ==\r\n"), "334 UGFzc3dvcmQ6");
+    check_starts(talk("d3Jvbmc=\r\n"), "535 ");
+    check_starts(talk("MAIL FROM:<jane@example.com>\r\n"), "530 ");
+    check_starts(talk("AUTH LOGIN amFuZQ==\r\n"), "334 UGFzc3dvcmQ6");
+    check_starts(talk("c21sX3Rva2Vu\r\n"), "235 ");
+    check_starts(talk("AUTH LOGIN\r\n"), "503 ");
+    check_starts(talk("MAIL FROM:<jane@example.com>\r\n"), "250 ");
+    talk("RCPT TO:<src1@x.example>\r\n");
+    talk("DATA\r\n");
+    CHECK(strstr(session.mail.at, " with ESMTPSA; ") != NULL);
+}
+
+TEST(nothing_of_a_password_stays_in_the_line)
+{
+    start_with((struct smtp_session_config){.login = login, .loopback = true});
+    talk("EHLO c.example\r\n");
+    check_starts(talk("AUTH PLAIN AGphbmUAc21sX3Rva2Vu\r\n"), "235 ");
+    CHECK(memmem(session.line, sizeof session.line, "c21sX3Rva2Vu", 12) == NULL);
 }

@@ -32,9 +32,9 @@ SELECT CAST(1 AS BIGINT) FROM (SELECT pg_advisory_xact_lock(1702260084)) AS held
 -- query event_undecided(most i) -> event
 SELECT {event} FROM event WHERE verdict = 0 ORDER BY id LIMIT :most
 
--- What was decided since, in the order in which it was.
--- query event_decided_after(space t, after i, most i) -> event
-SELECT {event} FROM event WHERE space = :space AND id > :after AND verdict > 0 ORDER BY id LIMIT :most
+-- What came in between and was decided, in the order in which it was.
+-- query event_decided_after(space t, after i, before i, most i) -> event
+SELECT {event} FROM event WHERE space = :space AND id > :after AND id < :before AND verdict > 0 ORDER BY id LIMIT :most
 
 -- query event_by_id(id i) -> event
 -- sqlite:

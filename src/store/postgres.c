@@ -1,6 +1,5 @@
 #include <arpa/inet.h>
 #include <endian.h>
-#include <libpq-fe.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -8,6 +7,7 @@
 #include "base/id.h"
 #include "base/log.h"
 #include "queries.h"
+#include "store/postgres_own.h"
 #include "store/store.h"
 
 #define PARAMS_MAX 40
@@ -488,24 +488,29 @@ static const struct store_ops postgres_ops = {
     postgres_script, postgres_close,  postgres_queue,    postgres_flush,
 };
 
+enum status postgres_unreachable(const PGconn *conn, struct why *why)
+{
+    char message[200];
+    snprintf(message, sizeof message, "%s", PQerrorMessage(conn));
+    message[strcspn(message, "\n")] = '\0';
+    return why_set(why, RETRY, "PostgreSQL cannot be reached: %s", message);
+}
+
+PGconn *postgres_connect(const char *url)
+{
+    const char *names[] = {"connect_timeout",  "keepalives_idle",  "keepalives_interval",
+                           "keepalives_count", "tcp_user_timeout", "application_name",
+                           "client_encoding",  "dbname",           NULL};
+    const char *values[] = {"5", "10", "5", "3", "15000", "semel", "UTF8", url, NULL};
+    return PQconnectdbParams(names, values, 1);
+}
+
 /* Of a new connection. */
 static enum status enter(struct postgres_store *postgres, struct why *why)
 {
     if (PQstatus(postgres->conn) == CONNECTION_OK && PQenterPipelineMode(postgres->conn) == 1)
         return OK;
-    char message[200];
-    snprintf(message, sizeof message, "%s", PQerrorMessage(postgres->conn));
-    message[strcspn(message, "\n")] = '\0';
-    return why_set(why, RETRY, "PostgreSQL cannot be reached: %s", message);
-}
-
-static enum status connect_to(struct postgres_store *postgres, const char *url, struct why *why)
-{
-    const char *names[] = {
-        "connect_timeout", "keepalives_idle", "tcp_user_timeout", "application_name", "client_encoding", "dbname", NULL};
-    const char *values[] = {"5", "10", "15000", "semel", "UTF8", url, NULL};
-    postgres->conn = PQconnectdbParams(names, values, 1);
-    return enter(postgres, why);
+    return postgres_unreachable(postgres->conn, why);
 }
 
 /* Durable commits, our own schema, and plans that never scan: every statement of the writer has an index. */
@@ -570,7 +575,8 @@ enum status store_open_postgres(const char *url, enum store_access access, int l
     postgres->access = access;
     for (size_t i = 0; i < PARAMS_MAX; i++)
         buf_init(&postgres->values[i], ARRAY_SIZE_MAX);
-    enum status status = connect_to(postgres, url, why);
+    postgres->conn = postgres_connect(url);
+    enum status status = enter(postgres, why);
     if (status == OK)
         status = configure(postgres, why);
     if (status == OK && access == STORE_WRITE)

@@ -34,6 +34,13 @@ SELECT 0
 -- postgres:
 SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
 
+-- Tells the other nodes something when this transaction is committed; see listener.h. SQLite has no other nodes.
+-- query notify_send(message t)
+-- sqlite:
+SELECT :message
+-- postgres:
+SELECT pg_notify('semel', :message)
+
 -- A writer's lane on PostgreSQL, for as long as the connection lives. SQLite has one writer.
 -- query lane_lock(class i, lane i) -> locked i
 -- sqlite:

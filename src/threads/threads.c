@@ -1,5 +1,6 @@
 #include "threads/threads.h"
 
+#include "base/mutant.h"
 #include "threads/answer.h"
 
 #include <stdio.h>
@@ -26,13 +27,14 @@ static enum status take_answered(void *ctx, const void *row, struct why *why)
     return OK;
 }
 
-/* What the batch has decided and not written yet. */
-static bool is_answered_now(const struct ledger *ledger, struct bytes space, struct bytes thread, struct bytes epoch)
+/* What the batch has decided and not written yet, by the rule of THREAD_ANSWERED. */
+static bool is_answered_now(const struct ledger *ledger, const struct q_thread_answered *find)
 {
     for (size_t i = 0; i < ledger->intent_count; i++) {
         const struct row_intent *row = &ledger->intents[i]->row;
-        bool here = bytes_eq(row->thread, thread) && row->action.at != NULL && bytes_eq(row->space, space);
-        if (ledger->intents[i]->fresh && here && (!bytes_eq(row->workflow, ANSWERS_WORKFLOW) || bytes_starts(row->key, epoch)))
+        bool here = bytes_eq(row->thread, find->thread) && row->action.at != NULL && bytes_eq(row->space, find->space);
+        bool other = row->id > find->question && !bytes_eq(row->workflow, find->answers);
+        if (ledger->intents[i]->fresh && here && (other || bytes_starts(row->key, find->epoch)))
             return true;
     }
     return false;
@@ -46,7 +48,7 @@ enum status thread_is_answered(struct store *store, const struct ledger *ledger,
     int epoch_len = snprintf(epoch, sizeof epoch, "%.*s:%lld:", (int)len, id, (long long)thread->epoch);
     struct q_thread_answered find = {thread->space, {id, len}, thread->question, {epoch, (size_t)epoch_len}, ANSWERS_WORKFLOW};
     struct q_turn_lock turn = {ledger_turn(pepper, thread->space, (struct bytes){id, len})};
-    bool answered = is_answered_now(ledger, thread->space, (struct bytes){id, len}, find.epoch);
+    bool answered = !MUTANT(BATCH_UNSEEN) && is_answered_now(ledger, &find);
     if (!answered)
         TRY(store_run(store, &TURN_LOCK, &turn, 1, NULL, NULL, NULL, why));
     if (!answered)
@@ -58,7 +60,7 @@ enum status thread_is_answered(struct store *store, const struct ledger *ledger,
 void thread_ask(struct row_thread *thread, bool answered, int64_t event, int64_t wall_us)
 {
     thread->updated = wall_us;
-    if (thread->epoch > 0 && !answered)
+    if (thread->epoch > 0 && (!answered || MUTANT(EPOCH_STANDS)) && !MUTANT(EPOCH_RUNS))
         return;
     thread->epoch++;
     thread->question = event;
@@ -71,5 +73,5 @@ bool thread_is_loop(struct row_thread *thread, int64_t wall_us, int64_t most, in
         thread->burst_at = wall_us;
     }
     thread->burst++;
-    return thread->burst > most;
+    return thread->burst > most && !MUTANT(LOOP_UNSEEN);
 }

@@ -7,7 +7,7 @@
  *   scenarios.c  what is done
  *   world.c      the process's life: open, command, crash, recover, repeat; what the clients were told
  *   judge.c      what has to hold after each of them
- *   disk.c       the simulated disk
+ *   faults.c     what goes wrong with the disk (tests/disk.h)
  *   memory.c     allocations that fail
  */
 #ifndef SEMEL_TESTS_CRASH_CRASH_H
@@ -16,6 +16,7 @@
 #include <setjmp.h>
 
 #include "base/when.h"
+#include "disk.h"
 #include "engine/engine.h"
 
 /* ---- ways to go wrong ---- */
@@ -45,33 +46,28 @@ struct plan {
     uint64_t again; /* MODEL_RECOVERY: the operation of the recovery that is cut off too */
 };
 
-/* ---- disk.c ---- */
+/* ---- faults.c ---- */
 
-enum disk_fault { DISK_SOUND, DISK_WRITES_FULL, DISK_CHANGES_FAIL, DISK_READS_FAIL, DISK_READS_SHORT, DISK_SYNCS_FAIL };
-enum disk_loss { LOSE_PROCESS, LOSE_NOTHING, LOSE_UNSYNCED, LOSE_SOME, LOSE_SECTORS };
+enum fault { FAULT_NONE, FAULT_WRITES_FULL, FAULT_CHANGES_FAIL, FAULT_READS_FAIL, FAULT_READS_SHORT, FAULT_SYNCS_FAIL };
 
-struct disk {
+struct faults {
     bool dead;        /* the process is no more: nothing it does has any effect */
     bool calm;        /* nothing is counted and nothing goes wrong */
     uint64_t changes; /* points seen at which a crash makes a difference */
     uint64_t die_at;  /* die at this one; 0 never */
     bool die_halfway; /* a write that is cut off has left its beginning in the page cache */
-    enum disk_fault fault;
-    uint64_t fault_at, fault_seen;
-    bool fault_stays; /* from there on, until disk_heal() */
-    bool fault_fired;
+    enum fault fault;
+    uint64_t at, seen;
+    bool stays; /* from there on, until faults_heal() */
+    bool fired;
     uint64_t random;
 };
 
-extern struct disk disk;
+extern struct faults faults;
 
-void disk_setup(void);
-void disk_empty(void);
-void disk_keep_as_template(void);
-void disk_load_template(void);
-void disk_crash(enum disk_loss loss);
-void disk_heal(void);
-enum status disk_open(int checkpoint_pages, struct store **ret_store, struct why *why);
+void faults_setup(void);
+void faults_heal(void);
+void faults_crash(enum disk_loss loss); /* … and the next process lives */
 
 /* ---- memory.c ---- */
 
@@ -195,8 +191,8 @@ void judge_key(struct world *world, const struct key *key);
 /* Calm: nothing is counted and nothing fails. Returns how it was before. */
 static inline bool world_calm(bool calm)
 {
-    bool before = disk.calm;
-    disk.calm = memory.calm = calm;
+    bool before = faults.calm;
+    faults.calm = memory.calm = calm;
     return before;
 }
 

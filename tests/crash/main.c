@@ -1,7 +1,7 @@
 /*
  * The command line, and the walk through scenarios × models × seeds × points.
  *
- * To be built from: tests/crash/{disk,judge,main,memory,scenarios,world}.c and the core with its mutants, like `sim`
+ * To be built from: tests/disk.c, tests/crash/{faults,judge,main,memory,scenarios,world}.c and the core with its mutants, like `sim`
  * (-DSEMEL_MUTANTS), linked with -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=free,--wrap=assert_failed.
  */
 #include <stdio.h>
@@ -391,7 +391,7 @@ int main(int argc, char **argv)
     hash_setup();
     log_setup((enum log_level)(LOG_ERROR + 1), LOG_LOGFMT, NULL);
     memory_setup();
-    disk_setup();
+    faults_setup();
     world_make_template();
     double start = seconds_now();
 #ifdef SEMEL_MUTANTS

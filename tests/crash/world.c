@@ -45,7 +45,7 @@ static enum status open_store(void *user, int lane, struct store **ret_store, in
 /* The real process ends here; this one does nothing any more that has an effect. */
 static void on_failed_fsync(void)
 {
-    disk.dead = true;
+    faults.dead = true;
 }
 
 /* ---- complaints ---- */
@@ -62,12 +62,12 @@ void world_violated(struct world *world, const char *format, ...)
 
 static bool fault_fired(void)
 {
-    return disk.fault_fired || memory.fired;
+    return faults.fired || memory.fired;
 }
 
 static void heal(void)
 {
-    disk_heal();
+    faults_heal();
     memory_heal();
 }
 
@@ -84,7 +84,7 @@ static void asserted(struct world *world)
         world_violated(world, "an assertion failed: %s", assertion_text);
     world->aborted = true;
     world->engine = NULL; /* what it had is lost with the process */
-    disk.dead = true;
+    faults.dead = true;
 }
 
 static enum status guarded_open(struct world *world, struct why *why)
@@ -159,11 +159,11 @@ static enum disk_loss loss_of(const struct world *world)
 static void lose(struct world *world, enum disk_loss loss)
 {
     world->crashes++;
-    disk_crash(loss);
+    faults_crash(loss);
     if (loss != LOSE_PROCESS)
         world->boot_us = 3 * WHEN_SECOND;
-    disk.changes = 0;
-    disk.die_at = world->plan.model == MODEL_RECOVERY && world->crashes == 1 ? world->plan.again : 0;
+    faults.changes = 0;
+    faults.die_at = world->plan.model == MODEL_RECOVERY && world->crashes == 1 ? world->plan.again : 0;
 }
 
 /* Opens the data; when that is cut off or fails for a reason we made, once more. */
@@ -171,14 +171,14 @@ static void open_again(struct world *world)
 {
     for (int try = 0; try < TRIES_MAX; try++) {
         struct why why = {""};
-        if (guarded_open(world, &why) == OK && !disk.dead) {
+        if (guarded_open(world, &why) == OK && !faults.dead) {
             if (world->crashes > 0)
-                disk.die_at = 0;
+                faults.die_at = 0;
             return;
         }
         if (world->engine != NULL)
             guarded_close(world);
-        if (disk.dead) {
+        if (faults.dead) {
             world->wrong_again = world->crashes > 0;
             lose(world, loss_of(world));
         } else if (!fault_fired()) {
@@ -192,7 +192,7 @@ static void open_again(struct world *world)
 
 static void come_back(struct world *world, enum disk_loss loss)
 {
-    disk.dead = true; /* closing frees the memory, and no more */
+    faults.dead = true; /* closing frees the memory, and no more */
     if (world->engine != NULL)
         guarded_close(world);
     lose(world, loss);
@@ -217,7 +217,7 @@ static bool is_over(const struct world *world)
 /* After every step: true when the process died in it (and is back). */
 static bool died(struct world *world)
 {
-    if (!disk.dead)
+    if (!faults.dead)
         return false;
     come_back(world, loss_of(world));
     heal();
@@ -228,9 +228,9 @@ static bool died(struct world *world)
 
 void world_kill(struct world *world, enum disk_loss loss)
 {
-    disk.dead = true;
+    faults.dead = true;
     guarded_close(world);
-    disk_crash(loss);
+    faults_crash(loss);
 }
 
 /* ---- keys ---- */
@@ -315,7 +315,7 @@ static void on_done(struct engine_command *command)
     struct call *call = command->user;
     struct world *world = call->world;
     call->waits = false;
-    if (disk.dead) /* a dead process says nothing */
+    if (faults.dead) /* a dead process says nothing */
         return;
     if (call->is_write) {
         write_answered(world, call);
@@ -496,7 +496,7 @@ void world_say(struct world *world, struct call *calls, size_t count)
     }
     if (!is_over(world))
         world_violated(world, "a command is never answered: %s", calls[0].command.why.text);
-    disk.dead = true;
+    faults.dead = true;
     if (world->engine != NULL) /* it may still have a command of ours */
         guarded_close(world);
 }
@@ -536,7 +536,7 @@ void world_pass(struct world *world, int64_t us, const char *key_text, enum inte
 static void stop(struct world *world)
 {
     guarded_close(world);
-    if (disk.dead)
+    if (faults.dead)
         lose(world, loss_of(world));
     heal();
 }
@@ -555,18 +555,18 @@ void world_stop_and_start(struct world *world)
 
 static void arm(const struct plan *plan)
 {
-    static const enum disk_fault faults[MODEL_COUNT] = {
-        [MODEL_FSYNC] = DISK_SYNCS_FAIL,      [MODEL_FULL_DISK] = DISK_WRITES_FULL,  [MODEL_WRITE_ERROR] = DISK_CHANGES_FAIL,
-        [MODEL_READ_ERROR] = DISK_READS_FAIL, [MODEL_SHORT_READ] = DISK_READS_SHORT,
+    static const enum fault of_model[MODEL_COUNT] = {
+        [MODEL_FSYNC] = FAULT_SYNCS_FAIL,      [MODEL_FULL_DISK] = FAULT_WRITES_FULL,  [MODEL_WRITE_ERROR] = FAULT_CHANGES_FAIL,
+        [MODEL_READ_ERROR] = FAULT_READS_FAIL, [MODEL_SHORT_READ] = FAULT_READS_SHORT,
     };
     bool dies = plan->model <= MODEL_RECOVERY;
-    disk.changes = disk.fault_seen = 0;
-    disk.die_at = dies ? plan->at : 0;
-    disk.die_halfway = plan->model == MODEL_PROCESS && plan->seed == 1;
-    disk.fault = faults[plan->model];
-    disk.fault_at = plan->at;
-    disk.fault_fired = false;
-    disk.fault_stays = disk.fault != DISK_SYNCS_FAIL && plan->seed == 1;
+    faults.changes = faults.seen = 0;
+    faults.die_at = dies ? plan->at : 0;
+    faults.die_halfway = plan->model == MODEL_PROCESS && plan->seed == 1;
+    faults.fault = of_model[plan->model];
+    faults.at = plan->at;
+    faults.fired = false;
+    faults.stays = faults.fault != FAULT_SYNCS_FAIL && plan->seed == 1;
     memory.user = plan->model == MODEL_MEMORY_SQLITE ? MEMORY_SQLITE
                   : plan->model == MODEL_MEMORY_OWN  ? MEMORY_OWN
                                                      : MEMORY_NOBODY;
@@ -589,11 +589,11 @@ static void begin(struct world *world, const struct scenario *scenario, const st
     arena_init(&world->answers, 64 << 20);
     arena_init(&world->notes, 64 << 20);
     store_fsync_failed = on_failed_fsync;
-    disk.dead = false;
-    disk.random = 7919 * (plan->seed + 1) + plan->at;
-    disk.die_at = 0;
-    disk.fault = DISK_SOUND;
-    disk.fault_fired = memory.fired = false;
+    faults.dead = false;
+    faults.random = 7919 * (plan->seed + 1) + plan->at;
+    faults.die_at = 0;
+    faults.fault = FAULT_NONE;
+    faults.fired = memory.fired = false;
     if (scenario->from_nothing)
         disk_empty();
     else

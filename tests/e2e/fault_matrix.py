@@ -16,7 +16,7 @@ import urllib.parse
 
 import providers
 
-SETTLE_SECONDS = 60
+SETTLE_SECONDS = 240  # generous; nothing is measured
 # What a provider lets semel do when an outcome is open. `key`: it deduplicates, so try again with the same key. `upsert`: naturally the same. `ask`: it can be
 # asked afterwards. `none`: nothing, a person has to look.
 CAPABILITY = {
@@ -56,9 +56,10 @@ class Call:
     path: str
     headers: dict
     body: bytes
+    answered: bool = True  # sooner or later, so that there is no need to give up
 
 
-def call_for(provider, ref):
+def call_for(provider, ref, answered=True):
     """One business call, about `ref`, as a user would send it: no key and no mark of semel's in it."""
 
     def as_json(path, body):
@@ -83,7 +84,7 @@ def call_for(provider, ref):
         "openai": lambda: as_json("/v1/chat/completions", {"model": "m", "messages": [{"role": "user", "content": "Hi"}], "metadata": {"ref": ref}}),
         "smtp": lambda: Call(provider, ref, "SMTP", "b@y.io", {}, f"From: a@x.io\r\nTo: b@y.io\r\nSubject: Hi\r\nX-Ref: {ref}\r\n\r\nHi\r\n".encode()),
     }
-    return makers.get(provider, lambda: as_json("/hook", {"ref": ref}))()
+    return dataclasses.replace(makers.get(provider, lambda: as_json("/hook", {"ref": ref}))(), answered=answered)
 
 
 def ref_seen(call):
@@ -108,6 +109,11 @@ class Case:
     @property
     def script(self):
         return KILLS[self.kill] + [SHORT.get(self.fault, self.fault)]
+
+    @property
+    def answered(self):
+        """Nobody has to give up on it, to wait for the lease of a dead process, or to wait until nothing more can arrive."""
+        return self.kill == "never" and self.fault in PLAIN | DEFINITE
 
     @property
     def promise_broken(self):
@@ -146,8 +152,8 @@ def cases(only=None, quick=False, seed=1, sample=24):
 class Adapter:
     """semel, as far as the matrix must know it. One adapter serves many cases of one provider, one after the other; each has a ref of its own.
 
-    The destination should have a time-out of about a second, a few attempts with short pauses, and for providers that can be asked a short
-    settle time: then each case ends soon. `hang` and `act_then_hang` last until semel's time-out."""
+    For calls that are not `answered` the destination should have a time-out of about a second, for the others one that no slow machine reaches; about ten attempts
+    with short pauses; and for providers that can be asked a short settle time: then each case ends soon. `hang` and `act_then_hang` last until semel's time-out."""
 
     def start(self, fake):
         """Starts semel with one destination at `fake.url` (a port of the fake's; smtp://… for the mail server)."""
@@ -217,7 +223,7 @@ class Matrix:
     def run(self, case):
         fake, adapter = self._pair(case.provider)
         self.count += 1
-        call = call_for(case.provider, f"r{self.count}-{case.kill}")
+        call = call_for(case.provider, f"r{self.count}-{case.kill}", case.answered)
         fake.reset()
         if case.warm:
             self._settle(adapter, adapter.submit(call_for(case.provider, f"w{self.count}")))

@@ -29,7 +29,7 @@ class FaultProxy:
         ready = threading.Event()
         self.thread = threading.Thread(target=self._run, args=(ready,), daemon=True)
         self.thread.start()
-        ready.wait(10)
+        ready.wait(120)
 
     def _run(self, ready):
         asyncio.set_event_loop(self.loop)
@@ -64,7 +64,7 @@ class FaultProxy:
         if fault.how == "half" and fault.request < FOREVER:
             try:
                 server_out.write_eof()  # the server still gets to say what it thinks of this
-                await asyncio.wait_for(responses, 20)
+                await asyncio.wait_for(responses, 60)
             except (OSError, asyncio.TimeoutError):
                 pass
         for task in (requests, responses):
@@ -103,4 +103,4 @@ class FaultProxy:
             self.loop.call_soon(self.loop.stop)
 
         asyncio.run_coroutine_threadsafe(stop(), self.loop)
-        self.thread.join(10)
+        self.thread.join(120)

@@ -2,11 +2,11 @@
 the rules for holders: no act without an answer, no act after its own deadline, no time-out taken for a failure.
 
 It writes one JSON line for each thing that it was told or did. Given the name of a step it stops itself there, as if the machine had
-put it to sleep at that very moment.
+put it to sleep at that very moment. `trust_ms` is how long it relies on its lease, when that is not all of it.
 
-    holder.py SEMEL_PORT PROVIDER_PORT '{"keys":[…],"workflow":"w","lease_ms":300,"seconds":5,"seed":1,"stop_at":null}'
+    holder.py SEMEL_PORT PROVIDER_PORT '{"keys":[…],"workflow":"w","lease_ms":300,"trust_ms":300,"until":"FILE","seed":1,"stop_at":null}'
 
-Without keys it works on whatever its colleagues work on: keys that come and go with the machine's clock."""
+Until that file is there it works on whatever its colleagues work on: keys that come and go with the machine's clock."""
 
 import http.client
 import json
@@ -39,7 +39,7 @@ def call(port, method, path, body, seconds):
 class Holder:
     def __init__(self, semel, provider, orders):
         self.semel, self.provider, self.orders = semel, provider, orders
-        self.lease = orders["lease_ms"] / 1000
+        self.lease = orders.get("trust_ms", orders["lease_ms"]) / 1000
         self.random = random.Random(orders.get("seed", 0))
 
     def note(self, what, key, **more):
@@ -99,8 +99,7 @@ class Holder:
     def run(self):
         for key in self.orders.get("keys", ()):
             self.one(key)
-        end = time.monotonic() + self.orders.get("seconds", 0)
-        while time.monotonic() < end:
+        while "until" in self.orders and not os.path.exists(self.orders["until"]):
             self.one(self.common_key())
         self.note("end", None)
 

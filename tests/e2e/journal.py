@@ -125,7 +125,7 @@ class Journal:
         clients = swarm.Swarm()
         for first in range(workers):
             clients.add(some(first), port)
-        clients.run(seconds=300)
+        clients.run()
 
     def _check_confirmed(self, workflow, key, intent, text):
         status, body = yield swarm.claim(workflow, key)

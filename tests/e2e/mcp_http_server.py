@@ -36,7 +36,7 @@ class McpServer:
                 self.end_headers()
                 self.wfile.write(b"data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/x\"}\n\n")
                 self.wfile.flush()
-                server.gate.wait(30)
+                server.gate.wait(120)
                 self.close_connection = True
 
         self.http = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
@@ -52,7 +52,7 @@ class McpServer:
         """Asks the client something in the middle of a call; an answer is posted while the stream is open."""
         handler.wfile.write(b"data: {\"jsonrpc\":\"2.0\",\"id\":\"s1\",\"method\":\"sampling/createMessage\",\"params\":{}}\n\n")
         handler.wfile.flush()
-        until = time.monotonic() + 30
+        until = time.monotonic() + 120
         while "s1" not in self.answers and time.monotonic() < until:
             time.sleep(0.01)
         return self.answers["s1"]
@@ -71,7 +71,8 @@ class McpServer:
             self.taken.append(message["method"])
             return self.reply(handler, 202, None)
         if message["method"] == "tools/list":
-            tools = [{"name": "look", "annotations": {"readOnlyHint": True}}, {"name": "act"}]
+            tools = [{"name": "look", "annotations": {"readOnlyHint": True}}, {"name": "act"},
+                     {"name": "routed", "inputSchema": {"type": "object", "properties": {"to": {"type": "string", "x-mcp-header": "Region"}}}}]
             return self.reply(handler, 200, {"jsonrpc": "2.0", "id": message["id"], "result": {"tools": tools}})
         if message["method"] != "tools/call":
             return self.reply(handler, 200, {"jsonrpc": "2.0", "id": message["id"], "result": {}})
@@ -82,9 +83,9 @@ class McpServer:
         number = len(self.calls)
         time.sleep(given.get("sleep", 0))
         if given.get("gate"):
-            self.gate.wait(30)
+            self.gate.wait(120)
         if given.get("watch"):
-            handler.connection.settimeout(30)
+            handler.connection.settimeout(120)
             if handler.connection.recv(1) == b"":
                 self.hung_up.set()
             handler.close_connection = True

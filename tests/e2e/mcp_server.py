@@ -7,10 +7,12 @@ import time
 
 COUNT = os.environ["COUNT"]
 LOCK = threading.Lock()
+ANSWERS = {}
 TOOLS = [
     {"name": "look", "annotations": {"readOnlyHint": True}},
     {"name": "put", "annotations": {"idempotentHint": True}},
     {"name": "act"},
+    {"name": "routed", "inputSchema": {"type": "object", "properties": {"to": {"type": "string", "x-mcp-header": "Region"}}}},
 ]
 
 
@@ -31,7 +33,14 @@ def call(message):
         number = effects()
     if "progressToken" in message["params"].get("_meta", {}):
         say({"method": "notifications/progress", "params": {"progressToken": message["params"]["_meta"]["progressToken"], "progress": 1}})
+    if given.get("log"):
+        say({"method": "notifications/message", "params": {"level": "info", "data": given["log"]}})
     time.sleep(given.get("sleep", 0))
+    if given.get("question"):  # always the same id, as if nobody else asked anything
+        say({"id": 1, "method": "elicitation/create", "params": {"message": given["question"]}})
+        while 1 not in ANSWERS:
+            time.sleep(0.01)
+        number = ANSWERS.pop(1)
     if given.get("gate"):
         while not os.path.exists(given["gate"]):
             time.sleep(0.01)
@@ -41,6 +50,8 @@ def call(message):
     if given.get("code"):
         say({"id": message["id"], "error": {"code": given["code"], "message": "as told"}})
         return
+    if name == "who":
+        number = json.dumps({"pid": os.getpid(), "cwd": os.getcwd(), "env": dict(os.environ)})
     result = {"content": [{"type": "text", "text": f"{name} {number}"}]}
     if given.get("bad"):
         result["isError"] = True
@@ -62,6 +73,12 @@ def main():
             say({"id": message["id"], "result": {"tools": TOOLS}})
         elif method == "tools/call":
             threading.Thread(target=call, args=(message,), daemon=True).start()
+        elif method == "notifications/cancelled":
+            with open(COUNT + ".cancelled", "a") as file:
+                file.write(f"{message['params']['requestId']}\n")
+            say({"method": "notifications/seen", "params": {"line": line}})
+        elif method is None and "result" in message:
+            ANSWERS[message["id"]] = json.dumps(message["result"])
         elif method == "echo":  # what arrived, as bytes
             say({"id": message["id"], "result": {"line": line}})
         elif "id" in message and method:

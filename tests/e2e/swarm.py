@@ -46,7 +46,7 @@ class Swarm:
         self.running += 1
         self._step(client, lambda: next(generator))
 
-    def run(self, seconds=120, each_turn=None):
+    def run(self, seconds=900, each_turn=None):
         end = time.monotonic() + seconds
         while self.running:
             assert time.monotonic() < end, f"{self.running} clients were not answered within {seconds} s"

@@ -8,19 +8,21 @@ import time
 
 import pytest
 
-from semel_process import until
+from semel_process import binary, until
 from test_crash import check_audit, check_database
 
 HOUR = 3600
 YEAR = 365 * 24 * HOUR
 JUMPS = [HOUR, -HOUR, 24 * HOUR, -24 * HOUR, YEAR, -YEAR, 10 * YEAR, -10 * YEAR, 0]  # from the true time
-LIBRARY = next(pathlib.Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"), None)
+# The thread sanitizer does not see through it that a thread gives its mutex back while it waits on a condition.
+LIBRARY = next(pathlib.Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"), None) if b"__tsan_init" not in pathlib.Path(binary()).read_bytes() else None
+WITHOUT = "faketime is not installed, or the thread sanitizer is there"
 POLICY = """
 workflows:
   dedup: {capability: idempotent, window: 24h}
 """
 
-pytestmark = pytest.mark.skipif(LIBRARY is None, reason="faketime is not installed")
+pytestmark = pytest.mark.skipif(LIBRARY is None, reason=WITHOUT)
 
 
 class Clock:
@@ -158,15 +160,15 @@ def test_lease_and_keep_last_as_long_as_they_should_whatever_the_wall_says(house
     daemon = house.start("sqlite", wrapper=clock.wrapper())
     client = house.client(daemon)
     short, two_phase = client.claim("w", "short", lease_ms=400), client.claim("w", "two", lease_ms=400, two_phase=True)
-    result = client.claim("w", "result", keep="1s")
-    assert client.say("confirm", result, result=1).status == 200
+    for key, keep in (("result", "1h"), ("brief", "1s")):
+        assert client.say("confirm", client.claim("w", key, keep=keep), result=1).status == 200
     clock.set(offset)
     assert client.claim("w", "result").json["result"] == 1
     for held, state in ((short, "unknown"), (two_phase, "pending")):
         until(lambda held=held, state=state: client.intent(held.json["intent"]).json["state"] == state, "the end of a lease by the boot clock")
     assert client.claim("w", "two").json["fence"] == 2
     if seconds >= 30:  # forgetting takes its time
-        until(lambda: client.claim("w", "result").code == "expired", "the end of a result by the run clock")
+        until(lambda: client.claim("w", "brief").code == "expired", "the end of a result by the run clock")
     finish(daemon, client)
     evidence(jumps=clock.jumps)
 
@@ -194,7 +196,7 @@ def test_tokens_expire_by_the_wall_clock(house, clock, evidence):
     held = worker.claim("w", "k", lease_ms=HOUR * 1000)
     for offset, status in ((HOUR // 2, 200), (2 * HOUR, 401), (0, 200), (-10 * YEAR, 200), (YEAR // 2, 401), (0, 200)):
         clock.set(offset)
-        until(lambda status=status: worker.get("/v1/intents").status == status, f"{status} at {offset}", seconds=5)
+        until(lambda status=status: worker.get("/v1/intents").status == status, f"{status} at {offset}")
     assert worker.say("confirm", held, result=1).status == 200, "its claim did not end with the token"
     worker.close()
     finish(daemon, admin)

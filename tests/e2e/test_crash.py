@@ -8,7 +8,7 @@ import time
 
 import swarm
 from journal import Journal
-from semel_process import accepts, cli_has, run_cli, until
+from semel_process import accepts, run_cli, until
 
 WORKERS = 16
 
@@ -24,7 +24,7 @@ def load(journal, port, stop_when, each_turn=None):
         if each_turn is not None:
             each_turn()
 
-    clients.run(seconds=900, each_turn=turn)
+    clients.run(each_turn=turn)
 
 
 def after(seconds):
@@ -39,8 +39,6 @@ def check_database(data):
 
 
 def check_audit(daemon):
-    if not cli_has("audit", "verify"):
-        return
     where = ["--db", daemon.db] if daemon.db else ["--data", str(daemon.data)]
     verified = run_cli("audit", "verify", *where)
     assert verified.returncode == 0, verified
@@ -48,18 +46,25 @@ def check_audit(daemon):
 
 
 class Killer(threading.Thread):
-    """Kills the daemon a moment after it opened its port, or while it still recovers, and starts it again at once, over and over."""
+    """Kills the daemon a moment after it opened its port, or while it still recovers, and starts it again at once, over and over: for some seconds, and
+    until the workers were told enough to be worth checking."""
 
-    def __init__(self, daemon, seconds, seed=7):
+    def __init__(self, daemon, journal, seconds, seed=7):
         super().__init__(daemon=True)
-        self.target, self.seconds, self.random = daemon, seconds, random.Random(seed)
+        self.target, self.journal, self.seconds, self.random = daemon, journal, seconds, random.Random(seed)
         self.kills, self.failure = 0, None
+
+    def has_seen_enough(self):
+        return self.kills > self.seconds and self.journal.acknowledged() > 10 * self.seconds
 
     def run(self):
         try:
-            over = after(self.seconds)
-            while not over():
+            over, heard = after(self.seconds), 0
+            while not over() or not self.has_seen_enough():
                 time.sleep(self.random.uniform(0.005, 0.040))
+                if self.kills % 10 == 9:  # however slow the machine is, somebody is answered now and then
+                    until(lambda: self.journal.acknowledged() > heard or not self.target.alive(), "an answer between two kills")
+                heard = self.journal.acknowledged()
                 self.target.kill()
                 self.kills += 1
                 self.target.launch()
@@ -74,12 +79,13 @@ class Killer(threading.Thread):
 
 def test_kill_9_under_load_loses_nothing_and_repeats_nothing(house, seconds, evidence):
     daemon = house.start("sqlite")
-    journal, killer = Journal(), Killer(daemon, seconds)
+    journal = Journal()
+    killer = Killer(daemon, journal, seconds)
     killer.start()
     load(journal, daemon.port, lambda: not killer.is_alive())
     killer.join()
     assert killer.failure is None, killer.failure
-    assert killer.kills > seconds and journal.acknowledged() > 10 * seconds
+    assert killer.has_seen_enough()
     journal.verify(daemon.port)
     assert daemon.stop() == 0
     check_database(daemon.data)
@@ -93,7 +99,7 @@ def test_copy_of_a_killed_directory_is_whole(house):
     over, then = after(1.0), []
 
     def kill_once():
-        if over() and not then:
+        if over() and journal.acknowledged() > 10 and not then:
             daemon.kill()
             then.append(journal.until_now())
             journal.stop = True
@@ -101,7 +107,6 @@ def test_copy_of_a_killed_directory_is_whole(house):
             daemon.launch()
 
     load(journal, daemon.port, lambda: False, each_turn=kill_once)
-    assert then[0].acknowledged() > 10
     copy = house.start("sqlite", name="copy")
     then[0].verify(copy.port)
 
@@ -111,7 +116,7 @@ def test_sigterm_under_load_finishes_what_it_has_and_exits_0(house, storage):
     ended = []
 
     def stop_soon():
-        time.sleep(1.0)
+        until(lambda: journal.acknowledged() > 100, "work")
         ended.append(daemon.stop())
         journal.stop = True
         daemon.start()
@@ -137,7 +142,7 @@ def test_sigterm_answers_those_who_wait(house, semel, client):
     until(lambda: client.get("/readyz").json["intents_waiting"] == 1, "a claim that waits")
     client.close()
     assert semel.stop() == 0
-    waiter.join(30)
+    waiter.join(120)
     assert [answer.code for answer in answers] == ["in_progress"]
     semel.start()
     assert client.say("confirm", held).status == 200
@@ -148,7 +153,7 @@ def test_second_process_on_the_same_directory_is_refused(house):
     second = house.make("sqlite", name="data0")
     second.log = first.data.parent / "second.log"
     second.launch()
-    assert second.process.wait(timeout=30) != 0
+    assert second.process.wait(timeout=120) != 0
     assert f"process {first.pid})" in second.said() and str(first.data) in second.said()
     assert house.client(first).claim("w", "k").status == 201
 
@@ -187,7 +192,7 @@ def test_postgres_that_crashes_under_load(house, postgres, seconds, evidence):
     load(journal, daemon.port, over)
     assert failure == []
     assert daemon.alive(), "semel did not survive the crash of its database"
-    until(lambda: client.get("/readyz").status == 200, "semel's recovery", seconds=60)
+    until(lambda: client.get("/readyz").status == 200, "semel's recovery")
     journal.verify(daemon.port)
     assert daemon.stop() == 0
     check_audit(daemon)
@@ -198,7 +203,8 @@ def test_kill_9_of_one_of_two_processes_on_postgres(house, seconds, evidence):
     """The other goes on; together they give each key to one holder at a time."""
     victim = house.start("postgres")
     other = house.start("postgres", db=victim.db)
-    journal, killer = Journal(13), Killer(victim, seconds / 2)
+    journal = Journal(13)
+    killer = Killer(victim, journal, seconds / 2)
     clients = swarm.Swarm()
     for number in range(WORKERS):
         clients.add(journal.worker(f"c{number}"), (victim if number % 2 else other).port)
@@ -207,7 +213,7 @@ def test_kill_9_of_one_of_two_processes_on_postgres(house, seconds, evidence):
     def turn():
         journal.stop = not killer.is_alive()
 
-    clients.run(seconds=900, each_turn=turn)
+    clients.run(each_turn=turn)
     assert killer.failure is None, killer.failure
     journal.verify(other.port)
     assert victim.stop() == 0 and other.stop() == 0

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from outbox import Outbox, policy, provider_calls, sink
+from outbox import HASTY, Outbox, policy, provider_calls, sink
 from semel_process import run_cli, until
 
 CHOICES = {"unknown_outcome": {"happened", "did_not", "retry"}, "dead_letter": {"retry", "drop"}}
@@ -113,9 +113,9 @@ def test_it_did_not(unknown, fake, storage):
 
 def test_again_but_not_too_early(unknown, fake, storage):
     """While something of the last attempt may still arrive, a person cannot have it sent again."""
-    box, effect, card = unknown(storage, "drop_before", timeout="3s")
+    box, effect, card = unknown(storage, "drop_before", timeout="8s")
     early = box.resolve(card, "retry")
-    assert (early.status, early.code) == (409, "too_early") and early.headers["Retry-After"] and 0 < early.json["retry_after_ms"] <= 3001
+    assert (early.status, early.code) == (409, "too_early") and early.headers["Retry-After"] and 0 < early.json["retry_after_ms"] <= 8001
     assert box.card(effect)["state"] == "open" and len(fake.requests()) == 1
     assert box.say(effect, "retry").code == "too_early"
     until(lambda: box.resolve(card, "retry").status == 200, "the end of the quarantine", every=0.1)
@@ -192,7 +192,7 @@ def test_of_many_at_once_one_decides(unknown, house):
 
 
 def test_by_the_command_line(opened, fake):
-    box = opened(sink=sink(fake, timeout="1s"))
+    box = opened(sink=sink(fake, timeout=HASTY))
     fake.script(["act_then_drop", "drop_before", "drop_before", "bad_request", "act_then_drop"])
     effects = []
     for n in range(5):
@@ -248,7 +248,7 @@ def test_assigning_and_lists(opened, fake, storage):
 
 
 def asked(fake, provider, **settings):
-    return sink(fake, provider, rate="1000/s", calls=provider_calls(provider, settle="0s", **settings))
+    return sink(fake, provider, timeout=HASTY, rate="1000/s", calls=provider_calls(provider, settle="0s", **settings))
 
 
 def slack_message(ref):

@@ -11,7 +11,7 @@ import pytest
 
 import swarm
 from journal import Journal
-from semel_process import Postgres, free_port, run_cli, until
+from semel_process import Postgres, run_cli, until
 from test_crash import check_audit
 
 WORKERS = 16
@@ -28,9 +28,9 @@ class Node(Postgres):
         with open(self.dir / "data" / "postgresql.auto.conf", "a", encoding="ascii") as file:
             file.writelines(f"{name} = '{value}'\n" for name, value in settings.items())
 
-    def value(self, query):
-        words = [self.bin / "psql", "-qXAt", "-h", "127.0.0.1", "-p", self.port, "-U", "postgres", "-c", query]
-        return subprocess.run([str(word) for word in words], capture_output=True, text=True, timeout=60, check=False).stdout.strip()
+    def value(self, query, database="postgres"):
+        words = [self.bin / "psql", "-qXAt", "-h", "127.0.0.1", "-p", self.port, "-U", "postgres", "-d", database, "-c", query]
+        return subprocess.run([str(word) for word in words], capture_output=True, text=True, timeout=120, check=False).stdout.strip()
 
     def copy(self, other):
         """Takes over the data of `other`, which does not run."""
@@ -44,7 +44,7 @@ class Node(Postgres):
         self.configure(primary_conninfo=f"host=127.0.0.1 port={other.port} user=postgres")
 
     def promote(self):
-        self._run(self.bin / "pg_ctl", "-D", self.dir / "data", "-w", "promote")
+        self._run(self.bin / "pg_ctl", "-D", self.dir / "data", "-w", "-t", "240", "promote")
 
     def kill(self):
         """kill -9 of the postmaster; its children notice by themselves."""
@@ -58,7 +58,6 @@ class Pair:
         for node in (self.primary, self.standby):
             node.copy(template)
         self.primary.start()
-        self.standby.port = free_port()
         self.standby.follow(self.primary)
         self.standby.start()
         until(lambda: self.primary.value("SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming'") == "1", "a standby that follows")
@@ -74,8 +73,9 @@ class Pair:
         until(lambda: self.primary.value("SELECT sync_state FROM pg_stat_replication") == wanted, f"a standby that is {wanted}")
 
     def catch_up(self):
-        """Waits until the standby has everything."""
-        until(lambda: self.primary.value("SELECT pg_current_wal_lsn() = replay_lsn FROM pg_stat_replication") == "t", "a standby that has everything")
+        """Waits until the standby has everything that was written until now."""
+        written = self.primary.value("SELECT pg_current_wal_lsn()")
+        until(lambda: self.primary.value(f"SELECT replay_lsn >= '{written}' FROM pg_stat_replication") == "t", "a standby that has everything")
 
     def fail_over(self):
         self.primary.kill()
@@ -138,7 +138,7 @@ def wait_ready(client):
         client.claim("dedup", "a knock at the door", lease_ms=10)
         return is_ready(client) if client.get("/v1/intents?limit=1").status == 200 else None
 
-    return until(ready, "semel on the new primary", seconds=60, every=0.05)
+    return until(ready, "semel on the new primary", every=0.05)
 
 
 def work(journal, daemons, until_over):
@@ -149,7 +149,7 @@ def work(journal, daemons, until_over):
     def turn():
         journal.stop = journal.stop or until_over()
 
-    clients.run(seconds=300, each_turn=turn)
+    clients.run(each_turn=turn)
 
 
 def all_decisions(client, kind):
@@ -173,7 +173,7 @@ def fail_over_under_load(house, pair, journal):
     over, before = [], []
 
     def fail_over():
-        time.sleep(1.0)
+        until(lambda: len(journal.proceeded) > 100, "work on the old primary")
         before.append(len(journal.proceeded))
         pair.fail_over()
         over.append(time.monotonic() + 0.5)
@@ -245,7 +245,7 @@ def assert_held_as_lost(client, key, **fields):
 def test_lost_decisions_begin_a_quarantine_until_a_person_lifts_it(lagging, evidence):
     ours, other = lagging.clients
     done, failed, held = (ours.claim("w", key) for key in ("done", "failed", "held"))
-    two = ours.claim("w", "two", two_phase=True, lease_ms=1500)
+    two = ours.claim("w", "two", two_phase=True, lease_ms=20_000)  # longer than it takes to cut the standby off
     assert ours.say("confirm", done, result="kept").status == 200
     assert ours.say("fail", failed, effect="none").status == 200
     dedup = ours.claim("dedup", "d", lease_ms=10)
@@ -332,7 +332,7 @@ def test_standby_that_was_synchronous_only_in_the_beginning(house, make_pair, ev
     lagging = Lagging(house, pair)
     assert lagging.ours.claim("w", "early").status == 201
     pair.synchronous(False)
-    time.sleep(1.5)
+    until(lambda: pair.primary.value("SELECT convert_from(value, 'UTF8') FROM semel.meta WHERE name = 'synchronous'", "semel") == "0", "a semel that knows it")
     assert lagging.ours.claim("w", "later").status == 201
     lagging.cut_off()
     assert lagging.ours.claim("w", "lost").status == 201
@@ -352,9 +352,10 @@ def lose_under_load(lagging, journal):
     over = []
 
     def lose():
-        time.sleep(0.7)
+        until(lambda: len(journal.confirmed) > 50, "results that the standby has")
         lagging.cut_off()
-        time.sleep(0.4)
+        before = len(journal.proceeded)
+        until(lambda: len(journal.proceeded) > before + 50, "work that it has not")
         lagging.pair.primary.kill()
         over.append(True)
 

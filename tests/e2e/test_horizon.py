@@ -4,11 +4,11 @@ import pathlib
 
 import pytest
 
-from outbox import Outbox, keyed, policy, provider_calls, sink
+from outbox import HASTY, Outbox, keyed, policy, provider_calls, sink
 from semel_process import Semel, binary, until
-from test_clock import LIBRARY, Clock
+from test_clock import LIBRARY, WITHOUT, Clock
 
-pytestmark = pytest.mark.skipif(LIBRARY is None, reason="faketime is not installed")
+pytestmark = pytest.mark.skipif(LIBRARY is None, reason=WITHOUT)
 
 TTL = 60  # how long this Stripe remembers a key, instead of a day
 WINDOW = "1m"
@@ -42,7 +42,7 @@ def lost(house, fakes, tmp_path):
             call["window"] = WINDOW
             if not ask:
                 call.pop("probes", None)
-        rules = policy({"stripe": sink(stripe, "stripe", rate="1000/s", backoff="1h", backoff_max="1h", deadline="30d", calls=calls)})
+        rules = policy({"stripe": sink(stripe, "stripe", timeout=HASTY, rate="1000/s", backoff="1h", backoff_max="1h", deadline="30d", calls=calls)})
         path = tmp_path / "semel.yaml"
         path.write_text(rules)
         daemon = made(tmp_path / "data", policy=path, wrapper=clock.wrapper())

@@ -206,6 +206,65 @@ def test_a_conversation_that_runs_away_is_held_and_a_burst_of_copies_is_reported
     box.forwarded(4)
 
 
+# What cannot be forwarded
+
+PICKY = {"capability": "idempotent", "window": "24h", "key_form": "id"}  # the key goes into a form, and what comes is JSON
+
+
+def mend(box):
+    policy = json.loads(json.dumps(box.policy))
+    del policy["destinations"]["agent"]["key_form"]
+    policy["destinations"]["agent"]["key_header"] = "Id"
+    assert box.client.policy(json.dumps(policy)).status == 200
+
+
+def test_what_cannot_be_forwarded_is_held_with_a_card_until_the_policy_is_mended(inbox, storage):
+    box = inbox(storage, destination=PICKY)
+    held, copy = box.send(QUESTION, id=1), box.send(QUESTION, id=1)
+    assert (held["verdict"], held["reason"], held["mode"], held["intent"]) == ("held", "cannot_forward", "enforce", None)
+    assert "form body as 'id'" in held["explanation"]["why"] and held["because"]
+    assert (copy["verdict"], copy["first"]) == ("suppressed", held["event"])
+    (card,) = box.cards()
+    assert (card["kind"], card["event"], card["owner"], card["reason"]) == ("cannot_forward", held["event"], "dana", held["explanation"]["why"])
+    assert card["due_at"] > card["created_at"] and {choice["choice"]: bool(choice["follows"]) for choice in card["choices"]} == {"retry": True, "drop": True}
+    (decision,) = [row for row in box.client.decisions() if row["kind"] == "held"]
+    assert decision["reason"] == "cannot_forward" and decision["changes"]["why"] == card["reason"]
+    told = box.cli("why", held["event"])
+    assert "What is in the way: the key goes into the form body" in told and f"semel inbox release {held['event']}" in told and "words are the same" not in told
+    assert "cannot_forward" in box.cli("inbox", "show", held["event"]) and "form body" in box.cli("exceptions", "show", card["exception"])
+
+    for answer in (box.act(held, "release"), box.client.post(f"/v1/exceptions/{card['exception']}/resolve", {"choice": "retry"})):
+        assert answer.code == "not_open" and "form body" in answer.json["detail"], answer
+    assert box.get(held["event"])["verdict"] == "held" and len(box.cards()) == 1 and box.get(held["event"])["acts"] == []
+    assert box.client.post(f"/v1/exceptions/{card['exception']}/resolve", {"choice": "release"}).status == 400
+
+    mend(box)
+    resolved = box.client.post(f"/v1/exceptions/{card['exception']}/resolve", {"choice": "retry", "note": "the key is in a header now"})
+    assert resolved.status == 200 and resolved.json["verdict"] == "released" and resolved.json["effect"], resolved
+    assert not box.cards() and box.act(held, "release").json["changed"] is False
+    ((headers, body),) = box.forwarded(1)
+    assert headers["semel-event-id"] == held["event"] and headers["id"] and json.loads(body)["id"] == 1
+    assert "released by local" in box.cli("why", held["event"])
+    assert box.client.get(f"/v1/exceptions/{card['exception']}").json["resolution"] == "release"
+    same = box.client.post("/v1/policy/backtest", json.dumps(box.policy).encode()).json
+    assert same["changed"] == 0
+
+
+def test_what_cannot_be_forwarded_survives_a_kill_and_can_be_dropped(inbox, storage):
+    box = inbox(storage, destination=PICKY)
+    held = box.send(QUESTION)
+    box.daemon.kill()
+    box.daemon.start()
+    box.client.port = box.daemon.port
+    (card,) = box.cards()
+    assert box.get(held["event"])["verdict"] == "held" and card["event"] == held["event"]
+    assert "is now suppressed" in box.cli("exceptions", "resolve", card["exception"], "--choice", "drop", "--note", "spam anyway")
+    assert not box.cards() and box.get(held["event"])["verdict"] == "suppressed"
+    mend(box)
+    assert box.send(QUESTION + " and more of it, quite other words")["verdict"] == "accepted"
+    box.forwarded(1)
+
+
 # On purpose
 
 
@@ -335,6 +394,48 @@ def test_a_backtest_tells_what_another_policy_would_do_and_changes_nothing(inbox
     assert box.client.post("/v1/policy/backtest?since=never", b"").status == 400
     assert (box.list(), box.client.decisions(), box.cards()) == before
     box.forwarded(5)
+
+
+def multiply(box, times):
+    """The stored events many times over, in the past: (ids are times), each with its marks gone, as if they had come before semel kept any."""
+    box.daemon.stop()
+    (database,) = box.daemon.data.glob("*.db")
+    with sqlite3.connect(database) as data:
+        columns = [row[1] for row in data.execute("PRAGMA table_info(event)")]
+        moved = {"id": "id - (n * 10000 << 22)", "received": "received - n * 10000000"}
+        data.execute("WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < ?) INSERT INTO event SELECT "
+                     + ", ".join(moved.get(name, name) for name in columns) + " FROM event, c", (times - 1,))
+        data.execute("DELETE FROM event_mark")
+        count = data.execute("SELECT count(*) FROM event").fetchone()[0]
+    box.daemon.start()
+    box.client.port = box.daemon.port
+    return count
+
+
+def test_a_backtest_in_slices_says_what_one_whole_pass_says(inbox, tmp_path):
+    box = inbox()
+    box.send(QUESTION)
+    box.send(QUESTION, x=1)
+    box.send("Is parking possible near your place in the evening, and what does it cost?", email="zoe@y.io")
+    count = multiply(box, 500)
+    policy = json.dumps(box.policy).encode()
+    whole = box.client.post("/v1/policy/backtest", policy).json
+    assert (whole["events"], whole["whole"], whole["next"]) == (count, True, None) and whole["changed"] > 0 and whole["at"] == whole["until"]
+    slices, told = 0, box.client.post("/v1/policy/backtest?slice=1ms", policy).json
+    while told["next"]:
+        slices += 1
+        assert not told["whole"] and told["since"] < told["at"] < told["until"] and box.client.get("/readyz").status == 200
+        assert slices > 1 or box.client.post("/v1/policy/backtest", policy).code == "busy"
+        told = box.client.post(f"/v1/policy/backtest/{told['next']}?slice=1ms").json
+    assert slices >= 1
+    same = ("events", "whole", "next", "changed", "verdicts", "examples")
+    assert [told[name] for name in same] == [whole[name] for name in same]
+    assert box.client.post("/v1/policy/backtest/bt_0000000000000000").code == "not_found"
+    assert box.client.post("/v1/policy/backtest?slice=1h", policy).status == 400
+
+    (tmp_path / "same.yaml").write_bytes(policy)
+    said = box.cli("policy", "backtest", str(tmp_path / "same.yaml"), "--slice", "1ms")
+    assert said.startswith(f"{count} events since") and "events decided again, up to 20" in said and "% of them otherwise" not in said
 
 
 def test_a_backtest_remembers_what_came_before_its_time(inbox, house):

@@ -103,7 +103,7 @@ class Sender(threading.Thread):
             while True:
                 self.gate.wait()
                 try:
-                    connection = connection or http.client.HTTPConnection("127.0.0.1", self.daemon_process.port, timeout=10)
+                    connection = connection or http.client.HTTPConnection("127.0.0.1", self.daemon_process.port, timeout=60)
                     connection.request("POST", f"/in/{source}", body, headers)
                     answer = connection.getresponse()
                     text = answer.read()
@@ -160,10 +160,10 @@ def test_ten_thousand_deliveries_of_a_thousand_messages_are_a_thousand(house, si
             daemon.start()
     assert not [r for s in senders for r in s.refused]
     assert sum(s.acknowledged for s in senders) == MESSAGES * COPIES
-    until(lambda: len(sink.effects) == MESSAGES, "every message at the user's webhook", seconds=120)
+    until(lambda: len(sink.effects) == MESSAGES, "every message at the user's webhook", seconds=600)
     client = house.client(daemon)
-    until(lambda: not client.get("/v1/events?verdict=waiting").json["data"], "every event to be decided")
-    until(lambda: not client.get("/v1/effects?state=pending").json["data"], "every forward to be settled", seconds=60)
+    until(lambda: not client.get("/v1/events?verdict=waiting").json["data"], "every event to be decided", seconds=600)
+    until(lambda: not client.get("/v1/effects?state=pending").json["data"], "every forward to be settled", seconds=600)
     assert set(sink.effects.values()) == {1}
     assert len(sink.effects) == MESSAGES
     assert kills > 0

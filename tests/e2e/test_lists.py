@@ -27,7 +27,7 @@ def pages(client, path, limit):
 
 
 def make_one(number):
-    status, body = yield swarm.claim("even" if number % 2 == 0 else "odd", f"key {number}")
+    status, body = yield swarm.claim("even" if number % 2 == 0 else "odd", f"key {number}", lease_ms=3_600_000)
     assert status == 201
     held = json.loads(body)
     if number % 3 == 0:

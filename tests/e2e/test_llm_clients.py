@@ -77,7 +77,7 @@ def test_two_processes_at_the_same_time_are_one_call(through, kind):
     box = through(kind)
     box.model.script(["act_then_late:2"])
     running = [box.start(RUN="r1") for _ in range(2)]
-    first, second = [json.loads(process.communicate(timeout=60)[0].strip().splitlines()[-1]) for process in running]
+    first, second = [json.loads(process.communicate(timeout=180)[0].strip().splitlines()[-1]) for process in running]
     assert first["ok"] and second["ok"] and first["text"] == second["text"] and len(box.model.effects()) == 1
 
 

@@ -7,6 +7,7 @@ import re
 import shutil
 import smtplib
 import socket
+import ssl
 import subprocess
 from email.message import EmailMessage
 
@@ -17,7 +18,7 @@ from semel_process import binary, until
 
 POLICY = """version: 1
 destinations:
-  agent: {{provider: http, url: "{url}", allow_private: true, capability: idempotent, key_header: Idempotency-Key, window: 24h, timeout: 1s, backoff: 50ms}}
+  agent: {{provider: http, url: "{url}", allow_private: true, capability: idempotent, key_header: Idempotency-Key, window: 24h, timeout: 10s, backoff: 50ms}}
 sources:
   mail: {{preset: mail, verify: none, forward: agent, as: event, addresses: [leads@shop.example, "*@in.shop.example"]}}
   support: {{preset: mail, verify: none, forward: agent, as: original}}
@@ -55,13 +56,13 @@ class Post:
         self.port = int(re.findall(r"SMTP on 127\.0\.0\.1:(\d+)", self.daemon.said())[-1])
 
     def smtp(self):
-        return smtplib.SMTP("127.0.0.1", self.port, local_hostname="client.example", timeout=30)
+        return smtplib.SMTP("127.0.0.1", self.port, local_hostname="client.example", timeout=120)
 
     def lmtp(self):
         return smtplib.LMTP(self.socket, local_hostname="client.example")
 
     def cli(self, *words, **options):
-        return subprocess.run([binary(), "receive", "mail", "--url", self.url, *words], capture_output=True, timeout=60, **options)
+        return subprocess.run([binary(), "receive", "mail", "--url", self.url, *words], capture_output=True, timeout=120, **options)
 
     def bodies(self, count):
         until(lambda: len(self.agent.requests) >= count, f"{count} calls to the agent")
@@ -155,7 +156,7 @@ def test_what_is_no_mail_is_refused_for_good(post):
 def test_smuggled_mails_are_not_seen(post):
     """What one server takes for the text of a mail must not be another mail to this one (CVE-2023-51764 and its like)."""
     for ending in (b"\n.\n", b"\n.\r\n", b"\r\n.\n", b"\r.\r", b"\r\n.\r", b"\r.\r\n"):
-        with socket.create_connection(("127.0.0.1", post.port), timeout=30) as sock:
+        with socket.create_connection(("127.0.0.1", post.port), timeout=120) as sock:
             sock.sendall(b"EHLO c\r\nMAIL FROM:<a@b.example>\r\nRCPT TO:<leads@shop.example>\r\nDATA\r\n")
             said = b""
             while b"354 " not in said:
@@ -268,11 +269,128 @@ def test_the_sources_own_secret_opens_the_door(house, monkeypatch):
     words = [binary(), "receive", "mail", "--source", "leads", "--url", f"http://127.0.0.1:{daemon.port}"]
     for token, code in (("a-secret-of-the-source", 0), ("another", 75)):
         monkeypatch.setenv("SEMEL_TOKEN", token)
-        done = subprocess.run(words, input=mail(1).as_bytes(), capture_output=True, timeout=60)
+        done = subprocess.run(words, input=mail(1).as_bytes(), capture_output=True, timeout=120)
         assert done.returncode == code, done.stderr
 
 
 def test_up_takes_mail_on_loopback_only():
     for option in ("--smtp", "--lmtp"):
-        done = subprocess.run([binary(), "up", option, "0.0.0.0:0"], capture_output=True, timeout=30)
+        done = subprocess.run([binary(), "up", option, "0.0.0.0:0"], capture_output=True, timeout=120)
         assert done.returncode == 64
+
+
+# ---- TLS and login ----
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory):
+    place = tmp_path_factory.mktemp("tls")
+    cert, key = place / "cert.pem", place / "key.pem"
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj", "/CN=localhost",
+         "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1", "-keyout", key, "-out", cert], check=True, capture_output=True)
+    return cert, key
+
+
+class SecurePost(Post):
+    """A daemon with tokens, that takes mail under TLS."""
+
+    def __init__(self, house, server, certificate, *options):
+        self.agent = server(lambda head, body: reply())
+        self.certificate = certificate
+        tls = ["--tls-cert", str(certificate[0]), "--tls-key", str(certificate[1])]
+        self.daemon = house.make("sqlite", command="serve", policy=POLICY.format(url=self.agent.url),
+                                 options=["--smtp", "127.0.0.1:0", "--smtps", "127.0.0.1:0", *tls, *options])
+        self.start()
+        self.secure_port = int(re.findall(r"SMTPS on 127\.0\.0\.1:(\d+)", self.daemon.said())[-1])
+        self.admin = (self.daemon.data / "admin.token").read_text().strip()
+        self.context = ssl.create_default_context(cafile=str(certificate[0]))
+        self.client = house.client(self.daemon, token=self.admin, tls=self.context)
+
+    def token(self, *scopes):
+        made = self.client.post("/v1/tokens", {"name": "mailer", "scopes": list(scopes)})
+        assert made.status == 201, made
+        return made.json["token"]
+
+
+@pytest.fixture
+def secure(house, server, certificate):
+    return lambda *options: SecurePost(house, server, certificate, *options)
+
+
+def test_python_sends_by_starttls_and_by_smtps_and_logs_in(secure):
+    post = secure("--smtp-login")
+    token = post.token("claim")
+    with post.smtp() as smtp:
+        smtp.ehlo()
+        assert smtp.has_extn("starttls")
+        with pytest.raises(smtplib.SMTPSenderRefused) as refused:
+            smtp.sendmail("jane1@example.com", ["leads@shop.example"], wire(mail(1)))
+        assert refused.value.smtp_code == 530
+        smtp.starttls(context=post.context)
+        smtp.ehlo()
+        assert smtp.esmtp_features["auth"].split() == ["PLAIN", "LOGIN"] and not smtp.has_extn("starttls")
+        for wrong in ("sml_wrong", token[:-1] + ("x" if token[-1] != "x" else "y"), post.token("read")):
+            with pytest.raises(smtplib.SMTPAuthenticationError):
+                smtp.login("mailer", wrong)
+        smtp.login("mailer", token)
+        assert smtp.sendmail("jane1@example.com", ["leads@shop.example"], wire(mail(1))) == {}
+    with smtplib.SMTP_SSL("127.0.0.1", post.secure_port, context=post.context, timeout=30) as smtp:
+        smtp.ehlo()
+        smtp.user, smtp.password = "mailer", token
+        smtp.auth("LOGIN", smtp.auth_login)
+        large = mail(2, text="\r\n".join(f"Line {n} of a long mail about chairs and tables" for n in range(60_000)))
+        assert smtp.sendmail("jane2@example.com", ["leads@shop.example"], wire(large)) == {}
+    bodies = [json.loads(body) for body in post.bodies(2)]
+    assert sorted(body["content"]["key"] for body in bodies) == ["mail:m1@example.com", "mail:m2@example.com"]
+    raw = [post.client.get(f"/v1/events/{body['event']}?raw=1").json["raw"]["body"] for body in bodies]
+    assert all(" with ESMTPSA;" in text for text in raw)
+
+
+def test_many_mails_in_one_connection_under_tls(secure):
+    post = secure()
+    with smtplib.SMTP_SSL("127.0.0.1", post.secure_port, context=post.context, timeout=30) as smtp:
+        for number in range(20):
+            assert smtp.sendmail(f"jane{number}@example.com", ["leads@shop.example"], wire(mail(number))) == {}
+    assert len(post.bodies(20)) == 20
+
+
+def test_curl_and_swaks_send_under_tls(secure, tmp_path):
+    post = secure("--smtp-login")
+    token = post.token("claim")
+    (tmp_path / "mail").write_bytes(wire(mail(1)))
+    for number, url in ((1, f"smtps://localhost:{post.secure_port}"), (2, f"smtp://localhost:{post.port}")):
+        (tmp_path / "mail").write_bytes(wire(mail(number)))
+        subprocess.run(["curl", "-sS", "--ssl-reqd", "--cacert", post.certificate[0], "--user", f"mailer:{token}", "--mail-from", "jane@example.com",
+                        "--mail-rcpt", "leads@shop.example", "--upload-file", tmp_path / "mail", url], check=True, timeout=60, capture_output=True)
+    if shutil.which("swaks"):
+        for number, words in ((3, ["--tls", "--auth", "LOGIN", "--port", str(post.port)]), (4, ["--tls-on-connect", "--auth", "PLAIN", "--port", str(post.secure_port)])):
+            (tmp_path / "mail").write_bytes(wire(mail(number)))
+            done = subprocess.run(["swaks", "--server", "127.0.0.1", "--from", "jane@example.com", "--to", "leads@shop.example", "--auth-user", "mailer",
+                                   "--auth-password", token, "--data", f"@{tmp_path}/mail", *words], timeout=60, capture_output=True, text=True)
+            assert done.returncode == 0, done.stdout
+    want = 4 if shutil.which("swaks") else 2
+    assert sorted(json.loads(body)["content"]["key"] for body in post.bodies(want)) == [f"mail:m{n}@example.com" for n in range(1, want + 1)]
+
+
+def test_clear_text_behind_starttls_is_not_obeyed(secure):
+    """CVE-2011-0411: a command that was smuggled in before TLS must not count behind it."""
+    post = secure()
+    with socket.create_connection(("127.0.0.1", post.port), timeout=30) as plain:
+        plain.recv(1000)
+        plain.sendall(b"EHLO c.example\r\n")
+        plain.recv(1000)
+        plain.sendall(b"STARTTLS\r\nEHLO c.example\r\n")
+        said = b""
+        while piece := plain.recv(1000):
+            said += piece
+    assert b"503 5.5.1" in said
+
+
+def test_without_a_certificate_nothing_is_offered_and_what_cannot_be_is_refused_at_the_start(post):
+    with post.smtp() as smtp:
+        smtp.ehlo()
+        assert not smtp.has_extn("starttls") and not smtp.has_extn("auth")
+    for words, why in ((["serve", "--smtps", "127.0.0.1:0"], "--tls-cert"), (["up", "--smtp-login"], "semel serve")):
+        done = subprocess.run([binary(), *words, "--data", "/nonexistent/x"], capture_output=True, text=True, timeout=60)
+        assert done.returncode == 64 and why in done.stderr

@@ -17,7 +17,7 @@ SETTLED_SOON = {"settle": "0s", "tries": 1}
 
 
 class RealSemel(Adapter):
-    """semel with one destination named `it`."""
+    """semel with one provider as two destinations: `patient`, and `hasty` for what is not answered."""
 
     def __init__(self, house, provider):
         self.house, self.provider = house, provider
@@ -27,8 +27,9 @@ class RealSemel(Adapter):
         make = outbox.keyed if self.provider == "generic-keys" else outbox.sink
         rules = {"rate": "1000/s"} if name != "smtp" else {}
         calls = outbox.provider_calls(name, **SETTLED_SOON)
-        destination = make(fake, provider=name, **rules, **({"calls": calls} if any(call.get("probes") for call in calls) else {}))
-        self.daemon = self.house.start(name=f"matrix-{self.provider}", policy=outbox.policy({"it": destination}))
+        rules.update({"calls": calls} if any(call.get("probes") for call in calls) else {})
+        made = {kind: make(fake, provider=name, timeout=timeout, attempts=11, **rules) for kind, timeout in (("patient", "30s"), ("hasty", "1s"))}
+        self.daemon = self.house.start(name=f"matrix-{self.provider}", policy=outbox.policy(made))
         self._connect()
 
     def _connect(self):
@@ -40,7 +41,7 @@ class RealSemel(Adapter):
             contents = {"mail": {"to": call.path, "subject": "Hi", "text": "Hi", "headers": {"X-Ref": call.ref}}}
         else:
             contents = {"request": {"method": call.method, "path": call.path, "headers": call.headers, "body": call.body.decode()}}
-        return self.outbox.submit("it", call.ref, **contents)
+        return self.outbox.submit("patient" if call.answered else "hasty", call.ref, **contents)
 
     def final(self, handle):
         found = self.outbox.is_over(handle)

@@ -9,7 +9,7 @@ import pytest
 
 from fault_matrix import CAPABILITY, FAULTS, KILLS, Adapter, Case, Matrix, cases, complaints, judge, summary, table
 
-TIMEOUT = 1.5
+TIMEOUT = 1.5  # for what is not answered
 ATTEMPTS = 200
 
 
@@ -92,7 +92,7 @@ class Toy(Adapter):
     def _ask(self, call):
         """Postmark only. Absence proves nothing here, since something may still be on its way."""
         for _ in range(ATTEMPTS):
-            connection = http.client.HTTPConnection("127.0.0.1", self.fake.port, timeout=5)
+            connection = http.client.HTTPConnection("127.0.0.1", self.fake.port, timeout=60)
             try:
                 connection.request("GET", f"/messages/outbound?count=1&offset=0&metadata_ref={call.ref}")
                 return json.loads(connection.getresponse().read())["TotalCount"]
@@ -119,7 +119,7 @@ class Toy(Adapter):
 
     def _exchange(self, call, attempt, generation):
         key = call.ref + (f"-{attempt}" if "new_key" in self.mistakes else "")
-        connection = http.client.HTTPConnection("127.0.0.1", self.fake.port, timeout=TIMEOUT)
+        connection = http.client.HTTPConnection("127.0.0.1", self.fake.port, timeout=60 if call.answered else TIMEOUT)
         with self.lock:
             if generation != self.generation:
                 raise SystemExit

@@ -13,7 +13,7 @@ import pytest
 
 from semel_process import binary, free_port, until
 
-WAIT = 60  # generous; nothing is measured
+WAIT = 120  # generous; nothing is measured
 SERVER = str(pathlib.Path(__file__).with_name("mcp_server.py"))
 UNKNOWN, IN_PROGRESS, KEY_REUSED, NOT_KEPT, UNAVAILABLE, BUDGET = -32080, -32081, -32082, -32084, -32085, -32087
 
@@ -129,6 +129,14 @@ def children(pid):
     return found
 
 
+def runs(pid):
+    """Also when it ended and nobody has asked how, it does not run any more."""
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
 @pytest.fixture(params=["daemon", "alone"])
 def place(request, house, tmp_path):
     if request.param == "alone":
@@ -191,10 +199,13 @@ def test_a_given_key_holds_across_runs_and_stands_for_its_arguments(place):
     assert one.effects() == 1
 
 
-def test_repeats_are_new_calls_only_where_the_rules_say_so(place):
+def test_repeats_are_new_calls_only_where_the_rules_say_so(place, tmp_path):
     agent = place.agent("--repeat", "act")
     assert [text(agent.call("act", {"tag": "a"})) for _ in range(3)] == ["act 1", "act 2", "act 3"]
-    numbers = [agent.begin_call("act", {"tag": "b", "sleep": 0.3}) for _ in range(2)]  # the first is not answered yet
+    gate = tmp_path / "gate"
+    numbers = [agent.begin_call("act", {"tag": "b", "gate": str(gate)}) for _ in range(2)]  # the first is not answered yet
+    agent.ask("echo")  # both have been read
+    gate.touch()
     assert {text(agent.wait(number)) for number in numbers} == {"act 4"}
 
 
@@ -275,6 +286,7 @@ def test_a_cancelled_call_is_finished_and_given_to_the_next(place, tmp_path):
     until(lambda: agent.effects() == 1, "the first call")
     agent.send({"method": "notifications/cancelled", "params": {"requestId": number, "reason": "time-out"}})
     again = agent.begin_call("act", {"gate": str(gate)})
+    agent.ask("echo")  # all of it has been read
     gate.touch()
     answer = agent.wait(again)
     assert text(answer) == "act 1" and replayed(answer) and agent.effects() == 1
@@ -304,7 +316,7 @@ def test_a_client_that_leaves_does_not_end_the_call(place, tmp_path, how):
     gate.touch()
     answer = next_agent.wait(number)
     assert text(answer) == "act 1" and replayed(answer) and next_agent.effects() == 1
-    until(lambda: not any(pathlib.Path(f"/proc/{pid}").exists() for pid in worker), "the end of what the client left behind")
+    until(lambda: not any(map(runs, worker)), "the end of what the client left behind")
 
 
 def test_a_proxy_that_is_killed_whole_leaves_it_unknown(place, tmp_path):
@@ -329,10 +341,10 @@ def test_a_server_that_dies_leaves_it_unknown_and_is_started_again(place):
 
 
 def test_a_long_call_keeps_its_claim(place):
-    agent = place.agent("--lease", "1s", "--run", "r")
-    number = agent.begin_call("act", {"sleep": 3})
-    other = place.agent("--lease", "1s", "--run", "r")
-    assert replayed(other.call("act", {"sleep": 3})) and text(agent.wait(number)) == "act 1"
+    agent = place.agent("--lease", "4s", "--run", "r")  # a heartbeat may be late by more than two seconds
+    number = agent.begin_call("act", {"sleep": 6})
+    other = place.agent("--lease", "4s", "--run", "r")
+    assert replayed(other.call("act", {"sleep": 6})) and text(agent.wait(number)) == "act 1"
     assert agent.effects() == 1
 
 
@@ -375,3 +387,65 @@ def test_the_policy_says_what_the_tools_are(house, tmp_path):
         assert [text(seen.call("act", {"tag": "s"})) for _ in range(2)] == ["act 3", "act 4"]  # shadow mode lets everything through
     finally:
         place.end()
+
+
+# ---- what is counted ----
+
+COUNTED = """
+mcp:
+  few: {calls_per_run: 6, tools: {look: {read_only: true}, act: {repeat: 0s}}}
+"""
+
+
+@pytest.fixture(params=["daemon", "alone"])
+def counted(request, house, tmp_path):
+    """The ledger has the policy, whoever uses it."""
+    daemon = house.start("sqlite", policy=COUNTED)
+    made = Place(tmp_path, f"http://127.0.0.1:{daemon.port}", daemon=daemon)
+    if request.param == "alone":
+        daemon.stop()
+        made = Place(tmp_path, f"http://127.0.0.1:{free_port()}", data=str(daemon.data))
+    yield made
+    made.end()
+
+
+def code(answer):
+    return answer.get("error", {}).get("code")
+
+
+def test_a_budget_of_a_run_holds_for_the_next_process_and_a_daemon_that_restarts(counted, house):
+    options = ("--server", "few", "--run", "r")
+    first = counted.agent(*options)
+    assert [code(first.call("look")) for _ in range(2)] == [None, None] and code(first.call("act", {"tag": "a"})) is None
+    assert first.leave() == 0
+    if counted.daemon:
+        counted.daemon.kill()
+        counted.daemon.start()
+    second = counted.agent(*options)
+    assert [code(second.call("act", {"tag": str(n)})) for n in range(3)] == [None] * 3
+    assert code(second.call("act", {"tag": "z"})) == BUDGET == code(second.call("look")) and second.effects() == 6
+    assert code(counted.agent("--server", "few", "--run", "other").call("look")) is None
+
+
+def test_two_processes_at_once_share_the_budget_of_their_run(counted):
+    agents = [counted.agent("--server", "few", "--run", "r") for _ in range(2)]
+    numbers = [[agent.begin_call("act", {"tag": f"{n}{k}"}) for k in range(5)] for n, agent in enumerate(agents)]
+    codes = [code(agent.wait(number)) for agent, mine in zip(agents, numbers) for number in mine]
+    assert sorted(map(str, codes)) == [str(BUDGET)] * 4 + ["None"] * 6 and agents[0].effects() == 6
+
+
+def test_a_repeat_is_counted_on_by_the_next_process_and_shared_by_another(counted, tmp_path):
+    options = ("--server", "few", "--run", "r")
+    one, two = counted.agent(*options), counted.agent(*options)
+    assert text(one.call("act", {"tag": "a"})) == "act 1"
+    assert text(two.call("act", {"tag": "a"})) == "act 2"  # the one before was answered, elsewhere
+    waiting = one.begin_call("act", {"tag": "b", "gate": str(tmp_path / "gate")})
+    until(lambda: one.effects() == 3, "the call")
+    one.send({"method": "notifications/cancelled", "params": {"requestId": waiting}})
+    one.ask("ping")  # by now it was taken: nobody will be given that answer
+    (tmp_path / "gate").touch()
+    again = two.call("act", {"tag": "b", "gate": str(tmp_path / "gate")})
+    assert text(again) == "act 3" and replayed(again)  # so this is still the same call
+    assert one.leave() == 0 == two.leave()
+    third = counted.agent(*options)
+    assert text(third.call("act", {"tag": "a"})) == "act 4" and not replayed(third.call("act", {"tag": "b", "gate": str(tmp_path / "gate")}))

@@ -7,56 +7,21 @@ import threading
 
 import pytest
 
+from mcp_agent import Agent, replayed, text
 from mcp_http_server import McpServer
 from semel_process import binary, until
 
-UNKNOWN, NOT_KEPT, UNAVAILABLE, STOPPED, BUDGET = -32080, -32084, -32085, -32086, -32087
+UNKNOWN, IN_PROGRESS, NOT_KEPT, UNAVAILABLE, STOPPED, BUDGET = -32080, -32081, -32084, -32085, -32086, -32087
 POLICY = """
 destinations:
   up: {{provider: http, url: "http://127.0.0.1:{port}", allow_private: true}}
   down: {{provider: http, url: "http://127.0.0.1:1", allow_private: true}}
 mcp:
-  s: {{destination: up, path: /any, timeout: 30s, tools: {{put: {{idempotent: true}}, note: {{repeat: 0s}}}}}}
+  s: {{destination: up, path: /any, timeout: 30s, tools: {{put: {{idempotent: true}}, note: {{repeat: 0s}}, dropped: {{detach: false}}}}}}
   few: {{destination: up, calls_per_run: 2, calls_per_hour: 3}}
   down: {{destination: down}}
   nowhere: {{}}
 """
-
-
-class Agent:
-    """Posts one message at a time. The number of a request is its id."""
-
-    def __init__(self, port, server="s", **headers):
-        self.port, self.path, self.number = port, f"/mcp/{server}", 0
-        self.headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream", **{name.replace("_", "-"): value for name, value in headers.items()}}
-
-    def post(self, body, **headers):
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
-        connection.request("POST", self.path, body, {**self.headers, **{name.replace("_", "-"): value for name, value in headers.items()}})
-        self.answer = connection.getresponse()
-        self.raw = self.answer.read()
-        connection.close()
-        if self.answer.headers.get("Content-Type", "").startswith("text/event-stream"):
-            return [json.loads(line[6:]) for line in self.raw.decode().splitlines() if line.startswith("data: ")][-1]
-        return json.loads(self.raw) if self.raw else None
-
-    def ask(self, method, params=None, **headers):
-        self.number += 1
-        found = self.post(json.dumps({"jsonrpc": "2.0", "id": f"{id(self)}-{self.number}", "method": method, **({"params": params} if params else {})}), **headers)
-        if found and "jsonrpc" in found:
-            assert found["id"] == f"{id(self)}-{self.number}", found
-        return found
-
-    def call(self, tool, arguments=None, headers=None, **params):
-        return self.ask("tools/call", {"name": tool, "arguments": arguments or {}, **params}, **(headers or {}))
-
-
-def text(answer):
-    return answer["result"]["content"][0]["text"]
-
-
-def replayed(answer):
-    return answer["result"].get("_meta", {}).get("dev.semel/replayed", False)
 
 
 @pytest.fixture(params=["json", "events"])
@@ -106,7 +71,7 @@ def test_equal_calls_at_the_same_time_run_once(daemon, upstream):
 
 
 def test_a_client_that_leaves_does_not_end_the_call(daemon, upstream):
-    connection = http.client.HTTPConnection("127.0.0.1", daemon.port, timeout=60)
+    connection = http.client.HTTPConnection("127.0.0.1", daemon.port, timeout=120)
     message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "act", "arguments": {"gate": 1}}}
     connection.request("POST", "/mcp/s", json.dumps(message), {"Content-Type": "application/json", "Semel-Run": "r"})
     until(lambda: upstream.calls == ["act"], "the first call")
@@ -117,7 +82,7 @@ def test_a_client_that_leaves_does_not_end_the_call(daemon, upstream):
 
 
 def test_a_repeat_is_new_only_when_the_answer_before_reached_its_client(daemon, upstream):
-    connection = http.client.HTTPConnection("127.0.0.1", daemon.port, timeout=60)
+    connection = http.client.HTTPConnection("127.0.0.1", daemon.port, timeout=120)
     message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "note", "arguments": {"gate": 1}}}
     connection.request("POST", "/mcp/s", json.dumps(message), {"Content-Type": "application/json", "Semel-Run": "r"})
     until(lambda: upstream.calls == ["note"], "the first call")
@@ -138,6 +103,16 @@ def test_a_cancel_of_a_call_is_not_passed_on_and_others_are(daemon, upstream):
     upstream.gate.set()
     waiting.join()
     assert [json.loads(body)["params"]["requestId"] for _, body in upstream.requests if b"cancelled" in body] == ["another"]
+
+
+def test_a_tool_that_does_not_detach_is_hung_up_when_its_client_leaves(daemon, upstream):
+    connection = http.client.HTTPConnection("127.0.0.1", daemon.port, timeout=60)
+    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "dropped", "arguments": {"watch": 1}}}
+    connection.request("POST", "/mcp/s", json.dumps(message), {"Content-Type": "application/json", "Semel-Run": "r"})
+    until(lambda: upstream.calls == ["dropped"], "the call")
+    connection.close()
+    assert upstream.hung_up.wait(30)
+    assert Agent(daemon.port, Semel_Run="r").call("dropped", {"watch": 1})["error"]["code"] == UNKNOWN
 
 
 def test_what_is_not_a_result_is_not_remembered(daemon, upstream):
@@ -162,7 +137,7 @@ def test_everything_else_passes(daemon, upstream):
     headers, arrived = upstream.requests[-1]
     assert arrived.decode() == body and headers["Mcp-Protocol-Version"] == "2025-11-25" and headers["Last-Event-Id"] == "5" and headers["Authorization"] == "Bearer theirs"
     assert agent.post('{"jsonrpc":"2.0","method":"notifications/initialized"}') is None and agent.answer.status == 202
-    connection = http.client.HTTPConnection("127.0.0.1", daemon.port, timeout=60)
+    connection = http.client.HTTPConnection("127.0.0.1", daemon.port, timeout=120)
     connection.request("GET", "/mcp/s", headers={"Accept": "text/event-stream"})
     stream = connection.getresponse()
     assert stream.status == 200 and stream.readline().startswith(b"data: ")
@@ -184,8 +159,8 @@ def test_a_tool_call_cannot_hide(daemon, upstream, body, status):
 
 def test_headers_must_say_what_the_body_says(daemon, upstream):
     agent = Agent(daemon.port, Mcp_Protocol_Version="2026-07-28")
-    assert agent.call("act", headers={"Mcp_Method": "tools/call", "Mcp_Name": "look"})["error"]["code"] == -32001 and agent.answer.status == 400
-    assert agent.call("act", headers={"Mcp_Method": "tools/list", "Mcp_Name": "act"})["error"]["code"] == -32001
+    assert agent.call("act", headers={"Mcp_Method": "tools/call", "Mcp_Name": "look"})["error"]["code"] == -32020 and agent.answer.status == 400
+    assert agent.call("act", headers={"Mcp_Method": "tools/list", "Mcp_Name": "act"})["error"]["code"] == -32020
     assert text(agent.call("act", headers={"Mcp_Method": "tools/call", "Mcp_Name": "act"})) == "1"
 
 
@@ -193,8 +168,55 @@ def test_budgets_end(daemon, upstream):
     one = Agent(daemon.port, "few", Semel_Run="one")
     assert [one.call("act", {"n": n}).get("error", {}).get("code") for n in range(3)] == [None, None, BUDGET]
     two = Agent(daemon.port, "few", Semel_Run="two")
-    assert [two.call("act", {"n": n}).get("error", {}).get("code") for n in range(2)] == [BUDGET, BUDGET]  # three an hour are used up: one was refused by its run
-    assert len(upstream.calls) == 2
+    assert [two.call("act", {"n": n}).get("error", {}).get("code") for n in range(2)] == [None, BUDGET]  # three an hour; what is refused does not count
+    assert len(upstream.calls) == 3
+
+
+def test_budgets_and_repeats_hold_when_the_daemon_restarts(daemon, upstream):
+    few, notes = Agent(daemon.port, "few", Semel_Run="r"), Agent(daemon.port, Semel_Run="r")
+    assert few.call("act").get("error") is None and [text(notes.call("note")) for _ in range(2)] == ["2", "3"]
+    daemon.kill()
+    daemon.start()
+    few.port = notes.port = daemon.port
+    assert [few.call("act", {"n": n}).get("error", {}).get("code") for n in range(2)] == [None, BUDGET]
+    assert text(notes.call("note")) == "5"  # neither the first again nor the second
+
+
+def test_nodes_share_budgets_and_repeats(house):
+    upstream = McpServer()
+    one = house.start("postgres", policy=POLICY.format(port=upstream.port))
+    two = house.start("postgres", policy=POLICY.format(port=upstream.port), db=one.db)
+    codes = []
+    agents = [Agent(node.port, "few", Semel_Run="r") for node in (one, two) for _ in range(4)]
+    threads = [threading.Thread(target=lambda agent=agent, n=n: codes.append(agent.call("act", {"n": n}).get("error", {}).get("code"))) for n, agent in enumerate(agents)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(codes, key=str) == [BUDGET] * 6 + [None] * 2 and len(upstream.calls) == 2
+    assert [text(Agent(node.port, Semel_Run="r").call("note")) for node in (one, two, one)] == ["3", "4", "5"]
+    upstream.stop()
+
+
+def test_headers_that_repeat_arguments_must_say_what_they_say(daemon, upstream):
+    agent = Agent(daemon.port, Semel_Run="r")
+    meta = {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}
+    agent.ask("tools/list", {"_meta": meta})
+    for headers in ({}, {"Mcp_Param_Region": "us"}):
+        assert agent.call("routed", {"to": "eu"}, headers=headers, _meta=meta)["error"]["code"] == -32020 and agent.answer.status == 400
+    assert text(agent.call("routed", {"to": "eu"}, headers={"Mcp_Param_Region": "eu"}, _meta=meta)) == "1"
+    assert upstream.requests[-1][0]["Mcp-Param-Region"] == "eu"
+    assert agent.call("routed", {"to": "eu"}, headers={"Mcp_Param_Region": "us"}, _meta=meta)["error"]["code"] == -32020  # no replay either
+    assert replayed(agent.call("routed", {"to": "eu"}))  # before 2026-07-28 nobody sent them
+
+
+def test_a_caller_says_how_long_it_waits_for_an_equal_call(daemon, upstream):
+    first = threading.Thread(target=Agent(daemon.port, Semel_Run="r").call, args=("act", {"gate": 1}))
+    first.start()
+    until(lambda: upstream.calls == ["act"], "the first call")
+    assert Agent(daemon.port, Semel_Run="r", Prefer="wait=1").call("act", {"gate": 1})["error"]["code"] == IN_PROGRESS
+    upstream.gate.set()
+    first.join()
 
 
 def test_servers_that_are_not_there(daemon):

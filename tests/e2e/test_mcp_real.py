@@ -9,7 +9,7 @@ import pytest
 from interop.mcp_peers import INSPECTOR, LEGACY, MODERN
 from semel_process import binary, free_port, until
 
-WAIT = 120
+WAIT = 300
 
 
 def peers_or_skip(peers):
@@ -55,8 +55,8 @@ def effects(env):
 STEPS = [
     {"list": True},
     {"together": [call("bump", tag="a", ms=100), call("bump", tag="a", ms=100)]},  # a double dispatch
-    {**call("bump", tag="b", ms=1000), "timeout": 200},  # the client gives up and cancels …
-    call("bump", tag="b", ms=1000),  # … and the model tries again
+    {**call("bump", tag="b", ms=4000), "timeout": 200},  # the client gives up and cancels …
+    call("bump", tag="b", ms=4000),  # … and the model tries again
     call("fails", tag="c"),
     call("peek"),
     call("peek"),
@@ -235,3 +235,100 @@ def test_the_everything_server_works_over_http_behind_stdio(env):
     finally:
         server.kill()
         server.wait()
+
+
+# ---- HTTP in front, a command behind ----
+
+COMMAND_POLICY = """
+mcp:
+  counter: {{command: {counter}, env: {{COUNT: "{count}"}}}}
+  files: {{command: {files}}}
+  memory: {{command: {memory}, env: {{MEMORY_FILE_PATH: "{root}/memory.jsonl"}}}}
+  everything: {{command: {everything}}}
+"""
+
+
+@pytest.fixture
+def bridged(peers, house, env, tmp_path):
+    """A daemon that starts the servers itself."""
+    root = tmp_path / "root"
+    root.mkdir()
+    servers = {"counter": peers.counter(), "files": peers.server("filesystem", str(root)), "memory": peers.server("memory"), "everything": peers.server("everything", "stdio")}
+    daemon = house.start("sqlite", policy=COMMAND_POLICY.format(count=env["COUNT"], root=root, **{name: json.dumps(words) for name, words in servers.items()}))
+    return peers, lambda name: f"http://127.0.0.1:{daemon.port}/mcp/{name}", root
+
+
+def test_a_command_behind_http_has_each_effect_once(bridged, env):
+    peers, url, _ = bridged
+    outcomes = peers.run({"url": url("counter"), "steps": STEPS}, env)
+    check_steps(outcomes, env)
+    if peers is MODERN:
+        assert outcomes[0]["protocol"] == "2026-07-28"
+
+
+def test_a_retried_move_behind_http_returns_the_first_success(bridged, env):
+    peers, url, root = bridged
+    (root / "a").write_text("x")
+    move = call("move_file", source=str(root / "a"), destination=str(root / "b"))
+    plan = {"url": url("files"), "headers": {"Semel-Run": "ticket-7"}, "steps": [{"list": True}, move, move]}
+    first, second = peers.run(plan, env)[-2:]
+    assert not first["result"].get("isError") and not replayed(first)
+    assert replayed(second) and text(second) == text(first) and (root / "b").exists()
+    assert all(replayed(outcome) and text(outcome) == text(first) for outcome in peers.run(plan, env)[-2:])  # another client of the run
+
+
+def test_a_dropped_client_of_a_command_gets_its_result_when_it_asks_again(bridged, env):
+    peers, url, _ = bridged
+    plan = {"url": url("counter"), "headers": {"Semel-Run": "ticket-7"}, "steps": [{"list": True}, call("bump", tag="a", ms=2000)]}
+    dropped = subprocess.Popen([peers.node, "client.mjs", json.dumps(plan)], cwd=peers.folder, stdin=subprocess.DEVNULL)
+    until(lambda: effects(env) == ["a"], "the first call")
+    dropped.kill()
+    dropped.wait()
+    again = peers.run(plan, env)[-1]
+    assert text(again) == "1" and replayed(again) and effects(env) == ["a"]
+
+
+def test_two_clients_of_a_command_at_once(bridged, env):
+    peers, url, _ = bridged
+    plan = {"url": url("counter"), "headers": {"Semel-Run": "ticket-7"}, "steps": [{"list": True}, call("bump", tag="a", ms=300), call("bump", tag="b", ms=300)]}
+    clients = [subprocess.Popen([peers.node, "client.mjs", json.dumps(plan)], cwd=peers.folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    outcomes = [json.loads(client.communicate(timeout=WAIT)[0])[-2:] for client in clients]
+    assert [text(outcome) for outcome in outcomes[0]] == [text(outcome) for outcome in outcomes[1]] and sorted(effects(env)) == ["a", "b"]
+    assert all(sorted(map(replayed, pair)) == [False, True] for pair in zip(*outcomes))
+
+
+def test_a_command_that_is_killed_leaves_it_unknown(bridged, env, tmp_path):
+    peers, url, _ = bridged
+    again = call("bump", tag="a", ms=30000)
+    plan = {"url": url("counter"), "headers": {"Semel-Run": "ticket-7"}, "steps": [{"list": True}, again, again, call("bump", tag="b")]}
+    waiting = subprocess.Popen([peers.node, "client.mjs", json.dumps(plan)], cwd=peers.folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+    until(lambda: effects(env) == ["a"], "the first call")
+    for pid in servers_of(env):
+        os.kill(pid, 9)
+    first, second, other = json.loads(waiting.communicate(timeout=WAIT)[0])[-3:]
+    assert [(outcome["ok"], outcome["code"]) for outcome in (first, second)] == [(False, -32080)] * 2
+    assert text(other) == "2" and effects(env) == ["a", "b"]  # by another process, with the same handshake
+
+
+def servers_of(env):
+    """The processes of the counting server of this test: they alone have its COUNT."""
+    found = []
+    for entry in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            words, variables = (open(f"/proc/{entry}/{name}").read().split("\0") for name in ("cmdline", "environ"))
+        except OSError:
+            continue
+        if any(word.endswith("counter.mjs") for word in words) and f"COUNT={env['COUNT']}" in variables:
+            found.append(int(entry))
+    return found
+
+
+def test_the_memory_and_everything_servers_work_as_commands(bridged, env):
+    peers, url, _ = bridged
+    if peers is MODERN:
+        pytest.skip("its packages have no such servers")
+    create = call("create_entities", entities=[{"name": "ada", "entityType": "person", "observations": ["first"]}])
+    one, two, graph = peers.run({"url": url("memory"), "steps": [{"list": True}, create, create, call("read_graph")]}, env)[-3:]
+    assert text(one) == text(two) and replayed(two) and len(graph["result"]["structuredContent"]["entities"]) == 1
+    tools, echo = peers.run({"url": url("everything"), "steps": [{"list": True}, call("echo", message="hello")]}, env)[-2:]
+    assert "echo" in tools["tools"] and "hello" in text(echo)

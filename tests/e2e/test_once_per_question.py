@@ -12,12 +12,12 @@ import pytest
 from http_client import Client
 from plain_server import Server, reply
 from semel_process import until
-from test_clock import Clock, LIBRARY
+from test_clock import LIBRARY, WITHOUT, Clock
 
 SECRET = "hook_secret"
 QUESTION = "What does a weekly coaching session cost, and when could we begin? I would prefer mornings."
 FOLLOW_UP = "And would you also take my brother along on Fridays, for the same price?"
-QUICK = "allow_private: true, timeout: 1s, backoff: 50ms, backoff_max: 200ms, attempts: 40, capability: idempotent, key_header: Idempotency-Key, window: 24h"
+QUICK = "allow_private: true, timeout: {timeout}, backoff: 50ms, backoff_max: 200ms, attempts: 40, capability: idempotent, key_header: Idempotency-Key, window: 24h"
 POLICY = """version: 1
 owner: dana
 destinations:
@@ -79,10 +79,10 @@ class Agent:
 
 
 class World:
-    def __init__(self, house, storage="sqlite", **options):
+    def __init__(self, house, storage="sqlite", timeout="60s", **options):
         self.sink = Server(lambda head, body: reply(200))
         self.agent = Agent(lambda: self.daemon.port)
-        policy = POLICY.format(agent=self.agent.server.url, sink=self.sink.url, quick=QUICK)
+        policy = POLICY.format(agent=self.agent.server.url, sink=self.sink.url, quick=QUICK.format(timeout=timeout))
         self.daemon = house.start(storage, policy=policy, **options)
         self.client = house.client(self.daemon)
 
@@ -135,7 +135,7 @@ def world(house, storage, monkeypatch):
 def timed(house, tmp_path, monkeypatch):
     """A world whose wall clock the test moves."""
     if LIBRARY is None:
-        pytest.skip("faketime is not installed")
+        pytest.skip(WITHOUT)
     monkeypatch.setenv("HOOK_SECRET", SECRET)
     clock = Clock(tmp_path / "clock")
     made = World(house, wrapper=clock.wrapper())
@@ -197,8 +197,10 @@ def test_one_whatsapp_message_through_two_platforms_is_answered_once(world):
     assert len(world.replies()) == 1
 
 
-def test_a_webhook_that_is_retried_during_a_slow_answer_is_answered_once(world):
+def test_a_webhook_that_is_retried_during_a_slow_answer_is_answered_once(house, storage, monkeypatch):
     """The sender retries, and the forward runs into its own time-out and is tried again: two agents think about the same question at the same time."""
+    monkeypatch.setenv("HOOK_SECRET", SECRET)
+    world = World(house, storage, timeout="1s")
     world.agent.slow = [3]
     world.say("form", QUESTION, **{"Idempotency-Key": "d-1"})
     until(lambda: world.agent.seen, "the agent to begin")
@@ -209,6 +211,7 @@ def test_a_webhook_that_is_retried_during_a_slow_answer_is_answered_once(world):
     assert len(world.agent.seen) >= 2 and len(world.agent.events()) == 1
     assert len({said.json["effect"] for said in world.agent.said}) == 1
     assert len(world.replies()) == 1
+    world.stop()
 
 
 def test_a_follow_up_question_in_the_same_thread_is_answered(world):
@@ -292,7 +295,7 @@ def test_an_answer_waits_for_the_answer_to_the_question_before(world):
     world.say("chat", QUESTION)
     world.decided(1)
     first = world.agent.seen[0]
-    queued = world.agent.answer(first, delay_ms=3000)
+    queued = world.agent.answer(first, delay_ms=8000)
     assert queued.status == 202
     assert world.claim(409, thread=first["thread"], epoch=1)["code"] == "in_progress"  # it is in the queue: nobody else may answer
     world.say("chat", FOLLOW_UP)
@@ -302,7 +305,7 @@ def test_an_answer_waits_for_the_answer_to_the_question_before(world):
     refused = world.agent.answer(second)
     assert refused.status == 409 and refused.code == "in_progress" and refused.json["waits_for"] == queued.json["intent"]
     assert int(refused.headers["Retry-After"]) >= 1
-    waited = world.claim(201, thread=second["thread"], epoch=2, wait_ms=20000)
+    waited = world.claim(201, thread=second["thread"], epoch=2, wait_ms=120_000)
     assert waited["answer"] == "proceed" and len(world.replies()) == 1
     assert world.claim(201, thread=second["thread"], epoch=2, action="note")["answer"] == "proceed"  # another action waits for nobody
 

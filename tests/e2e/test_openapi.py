@@ -126,6 +126,9 @@ def tour(admin):
     """Walks through the operations so that most of their answers have been seen."""
     for path in ("", "?since=x", "/followup/lint", "/followup/lint?since=x"):
         admin.get(f"/v1/workflows{path}")
+    for body in ({"server": "s", "run": "r", "content": "0" * 64, "calls_max": 1}, {"server": "s", "run": "r", "content": "x" * 64}, {"server": "s"}):
+        admin.post("/v1/tool-calls", body)
+        admin.post("/v1/tool-calls/answered", {**body, "number": 1} if "calls_max" not in body else {"server": "s", "run": "r", "content": "0" * 64, "number": 1})
     held = admin.claim("w", "tour", input={"a": 1})
     admin.claim("w", "tour", input={"a": 1})
     admin.claim("w", "tour", input={"a": 2})
@@ -148,7 +151,7 @@ def tour(admin):
         admin.say(what, ("int_0000000000001", 1))
         admin.say(what, ("int_0000000000001", -1))
         admin.post(f"/v1/claims/int_0000000000001/{what}", b"{")
-    for path in ("/", "/healthz", "/readyz", "/problems/fenced", "/problems/none", "/v1/policy", "/v1/tokens", "/v1/intents", "/v1/intents?limit=0", "/v1/intents/int_0000000000001",
+    for path in ("/", "/healthz", "/readyz", "/problems/fenced", "/problems/none", "/v1/doctor", "/v1/policy", "/v1/tokens", "/v1/intents", "/v1/intents?limit=0", "/v1/intents/int_0000000000001",
                  "/v1/decisions", "/v1/decisions?limit=0"):
         admin.get(path)
     admin.claim("w")

@@ -29,7 +29,7 @@ class Line:
         """The answers that arrived whole, and what was left of a broken one."""
         self.fault = Fault(**fault)
         received = b""
-        with socket.create_connection(("127.0.0.1", self.proxy.port), timeout=30) as connection:
+        with socket.create_connection(("127.0.0.1", self.proxy.port), timeout=120) as connection:
             try:
                 connection.sendall(data)
                 while block := connection.recv(65536):
@@ -206,10 +206,9 @@ def test_load_through_a_line_that_breaks(house, storage, seconds, evidence):
         limit, up = int(dice.expovariate(1 / 1500)), dice.random() < 0.5
         return Fault(limit if up else FOREVER, FOREVER if up else limit, dice.choice(WAYS), dice.choice([0, 0, 0.005, 0.02]))
 
-    proxy = FaultProxy(daemon.port, plan)
-    load(journal, proxy.port, after(seconds / 5))
+    proxy, over = FaultProxy(daemon.port, plan), after(seconds / 5)
+    load(journal, proxy.port, lambda: over() and proxy.faults > 10 * seconds and journal.lost > seconds and journal.acknowledged() > 10 * seconds)
     proxy.close()
-    assert proxy.faults > 10 * seconds and journal.lost > seconds and journal.acknowledged() > 10 * seconds
     journal.verify(daemon.port)
     assert daemon.stop() == 0
     check_audit(daemon)

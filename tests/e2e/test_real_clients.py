@@ -24,7 +24,7 @@ def through(opened, fakes):
 
     def make(provider, **settings):
         fake = fakes(provider)
-        box = opened(**{provider: sink(fake, provider, **{"rate": "1000/s", "timeout": "20s", **settings})})
+        box = opened(**{provider: sink(fake, provider, **{"rate": "1000/s", "timeout": "60s", **settings})})
         box.to = f"http://127.0.0.1:{box.daemon.port}/to/{provider}"
         return box, fake
 
@@ -110,14 +110,14 @@ def test_slack_waits_when_it_is_told_to(through):
 
 @npm
 def test_semel_is_killed_while_stripe_charges(through):
-    box, stripe = through("stripe", key=KEYS["stripe"], timeout="1s")
+    box, stripe = through("stripe", key=KEYS["stripe"], timeout="3s")
     stripe.script(["act_then_hang"])
     first = start_client("stripe", box.to, REF="order-7", RETRIES=0)
     stripe.wait("effects", 1)
     box.daemon.kill()
     first.communicate(timeout=60)
     box.daemon.start()
-    until(lambda: run_client("stripe", box.to, REF="order-7").get("ok"), "the end of the lease", seconds=60)
+    until(lambda: run_client("stripe", box.to, REF="order-7").get("ok"), "the end of the lease")
     assert stripe.effects_by_ref() == {"order-7": 1}
 
 
@@ -127,7 +127,7 @@ def test_semel_is_killed_while_stripe_charges(through):
 def post(url, body, **headers):
     request = urllib.request.Request(url, json.dumps(body).encode(), {"Content-Type": "application/json", **headers})
     try:
-        with urllib.request.urlopen(request, timeout=30) as answer:
+        with urllib.request.urlopen(request, timeout=120) as answer:
             return answer.status, dict(answer.headers), answer.read()
     except urllib.error.HTTPError as error:
         return error.code, dict(error.headers), error.read()
@@ -180,12 +180,12 @@ def test_smtplib_twice_is_two_mails_and_the_outbox_makes_it_one(opened, fakes):
 def test_a_python_worker_that_dies_between_attempts(opened, fakes, tmp_path):
     """A process of its own with urllib and no key: killed while it waits, run again."""
     fake = fakes()
-    box = opened(sink=sink(fake, timeout="20s", key="{ref}"))
+    box = opened(sink=sink(fake, timeout="60s", key="{ref}"))
     worker = tmp_path / "worker.py"
     worker.write_text(
         "import sys, urllib.request\n"
         "request = urllib.request.Request(sys.argv[1], b'{\"ref\":\"r\"}', {'Content-Type': 'application/json'})\n"
-        "print(urllib.request.urlopen(request, timeout=30).read().decode())\n")
+        "print(urllib.request.urlopen(request, timeout=120).read().decode())\n")
     words = ["/usr/bin/python3", str(worker), f"http://127.0.0.1:{box.daemon.port}/to/sink/hook"]
     fake.script(["act_then_late:release"])
     first = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE)

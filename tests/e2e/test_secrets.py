@@ -249,7 +249,7 @@ def test_key_that_others_can_read_stops_the_start(house, monkeypatch, where):
     if where == "credential":
         monkeypatch.setenv("CREDENTIALS_DIRECTORY", str(house.directory))
     daemon.launch()
-    assert daemon.process.wait(timeout=30) == 78
+    assert daemon.process.wait(timeout=120) == 78
     assert "can be read by others" in daemon.said() and f"chmod 0400 {path}" in daemon.said()
     path.chmod(0o400)
     client = house.client(daemon.start())
@@ -260,7 +260,7 @@ def test_key_that_others_can_read_stops_the_start(house, monkeypatch, where):
 def test_missing_given_key_stops_the_start(house):
     daemon = house.make("sqlite", options=["--master-key", str(house.directory / "none.key")])
     daemon.launch()
-    assert daemon.process.wait(timeout=30) == 78
+    assert daemon.process.wait(timeout=120) == 78
     assert "none.key is missing" in daemon.said()
 
 

@@ -7,7 +7,7 @@ import pytest
 import swarm
 
 CLIENTS, KEYS = 64, 1000
-WAIT_MS = 120_000
+WAIT_MS = 300_000  # the longest there is
 
 
 def one(number, done, got):
@@ -39,7 +39,7 @@ def test_each_key_proceeds_once_and_all_others_get_its_result(house, processes):
     clients = swarm.Swarm()
     for number in range(CLIENTS):
         clients.add(one(number, done, got), daemons[number % processes].port, source="127.0.0.2")
-    clients.run(seconds=WAIT_MS / 1000)
+    clients.run()
     for key in range(KEYS):
         assert len(done[key]) == 1, f"key {key} was done by {done[key]}"
         assert got[key] == done[key] * (CLIENTS - 1)

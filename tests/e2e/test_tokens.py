@@ -199,5 +199,5 @@ def test_open_mode_answers_this_computer(semel, client):
 def test_open_mode_listens_on_loopback_only(house, listen):
     daemon = house.make("sqlite", listen=listen)
     daemon.launch()
-    assert daemon.process.wait(timeout=30) != 0
+    assert daemon.process.wait(timeout=120) != 0
     assert "loopback" in daemon.said() and listen in daemon.said()

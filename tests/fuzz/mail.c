@@ -2,7 +2,7 @@
 #include "fuzz.h"
 
 #include "base/hash.h"
-#include "receive/mail_own.h"
+#include "mail/mail_own.h"
 
 static void check_text(struct bytes text)
 {
@@ -14,10 +14,10 @@ static void check(const struct incoming *in)
 {
     ASSERT(bytes_starts(in->key, BYTES("mail:")));
     ASSERT(in->key.len > 5);
-    ASSERT(in->key.len <= RECEIVE_ID_MAX);
-    ASSERT(in->text.len <= RECEIVE_TEXT_MAX);
-    ASSERT(in->identity_count <= RECEIVE_IDENTITIES_MAX);
-    ASSERT(in->reference_count <= RECEIVE_REFERENCES_MAX);
+    ASSERT(in->key.len <= INCOMING_ID_MAX);
+    ASSERT(in->text.len <= INCOMING_TEXT_MAX);
+    ASSERT(in->identity_count <= INCOMING_IDENTITIES_MAX);
+    ASSERT(in->reference_count <= INCOMING_REFERENCES_MAX);
     ASSERT(in->at_us >= 0);
     check_text(in->key);
     check_text(in->name);

@@ -26,7 +26,7 @@ static void read_source(struct bytes name, bool verified, struct arena *arena, s
 
 static void check_id(struct bytes id)
 {
-    ASSERT(id.len <= RECEIVE_ID_MAX);
+    ASSERT(id.len <= INCOMING_ID_MAX);
     ASSERT(id.at == NULL || id.len > 0);
     ASSERT(id.at == NULL || bytes_is_utf8(id));
 }
@@ -37,9 +37,9 @@ static void check_event(const struct incoming *event)
     check_id(event->key);
     check_id(event->thread);
     ASSERT(event->kind.len > 0);
-    ASSERT(event->text.len <= RECEIVE_TEXT_MAX);
+    ASSERT(event->text.len <= INCOMING_TEXT_MAX);
     ASSERT(bytes_is_utf8(event->text));
-    ASSERT(event->identity_count <= RECEIVE_IDENTITIES_MAX);
+    ASSERT(event->identity_count <= INCOMING_IDENTITIES_MAX);
     for (size_t i = 0; i < event->identity_count; i++)
         ASSERT(event->identities[i].value.len > 0);
 }

@@ -26,7 +26,7 @@ PACKAGES = ["sqlite3", "libcrypto", "icu-uc", "icu-i18n", "yaml-0.1", "libsodium
 
 # The folders below the faces; the parsers of the HTTP face stand alone.
 SOURCES = ["src/base/*.c", "src/env/*.c", "src/store/*.c", "src/secret/*.c", "src/guard/*.c", "src/audit/*.c", "src/ledger/*.c", "src/fingerprint/*.c",
-           "src/destination/*.c", "src/receive/*.c", "src/policy/*.c", "src/access/*.c", "src/http/parse.c", "src/http/chunks.c", "src/smtp/session.c"]
+           "src/destination/*.c", "src/identity/*.c", "src/mail/*.c", "src/receive/*.c", "src/policy/*.c", "src/access/*.c", "src/http/parse.c", "src/http/chunks.c", "src/smtp/session.c"]
 
 # Per target: the longest input worth trying, folders of public suites to start from, a public dictionary (used unless TARGET.dict exists).
 HTTP_DICTIONARY = "protocol/fuzz-dicts/projects_nginx_fuzz_http_request_fuzzer.dict"
@@ -108,7 +108,7 @@ def compile_one(source, build, extra):
 def build_targets(names, build, jobs):
     (build / "objects").mkdir(parents=True, exist_ok=True)
     sources = [path for pattern in SOURCES for path in sorted(ROOT.glob(pattern))]
-    sources = [path for path in sources if not path.name.endswith("_test.c") and path.name != "postgres.c"] + generate(build)
+    sources = [path for path in sources if not path.name.endswith("_test.c") and path.name not in ("postgres.c", "listener.c")] + generate(build)
     packages = subprocess.check_output(["pkg-config", "--cflags", "--libs", *PACKAGES], text=True).split()
     cflags = [flag for flag in packages if not flag.startswith("-l")]
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:

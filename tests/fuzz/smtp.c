@@ -10,6 +10,12 @@ static bool find(struct bytes address, char *ret_source, void *user)
     return address.len % 5 != 0;
 }
 
+static bool login(struct bytes password, void *user)
+{
+    (void)user;
+    return password.len % 3 == 1;
+}
+
 static void date(char ret[40], void *user)
 {
     (void)user;
@@ -57,7 +63,17 @@ static void converse(struct bytes in, uint8_t way, bool lines, struct buf *out)
     limits.line_size_max = 200;
     limits.recipients_max = 4;
     limits.mails_max = 5;
-    const struct smtp_session_config config = {way % 2 == 1, "h", "p", &limits, find, date, NULL};
+    const struct smtp_session_config config = {.lmtp = way % 2 == 1,
+                                               .host = "h",
+                                               .peer = "p",
+                                               .limits = &limits,
+                                               .can_secure = way % 4 >= 2,
+                                               .secured = way % 8 >= 4,
+                                               .loopback = way % 16 >= 8,
+                                               .login_required = way % 32 >= 16,
+                                               .login = way % 64 >= 32 ? login : NULL,
+                                               .find = find,
+                                               .date = date};
     struct smtp_session session;
     ASSERT(smtp_session_init(&session, &config, NULL) == OK);
     while (in.len > 0 && session.state != SMTP_ENDED) {
@@ -65,7 +81,11 @@ static void converse(struct bytes in, uint8_t way, bool lines, struct buf *out)
         struct bytes piece = {in.at, end != NULL ? (size_t)(end - in.at) + 1 : in.len};
         size_t used = smtp_session_feed(&session, piece);
         ASSERT(used == piece.len || session.state == SMTP_DELIVERING || session.state == SMTP_ENDED);
+        ASSERT(session.state != SMTP_DELIVERING || !config.login_required || session.logged_in);
+        ASSERT(!session.logged_in || session.secured || config.loopback);
         in = bytes_from(in, used);
+        if (session.state == SMTP_SECURE)
+            smtp_session_secured(&session);
         if (session.state == SMTP_DELIVERING)
             deliver(&session, way);
     }

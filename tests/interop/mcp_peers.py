@@ -25,7 +25,7 @@ class Peers:
     def server(self, name, *arguments):
         return [self.node, str(self.packages / f"server-{name}" / "dist" / "index.js"), *arguments]
 
-    def run(self, plan, env=None, seconds=120):
+    def run(self, plan, env=None, seconds=300):
         done = subprocess.run([self.node, str(self.folder / "client.mjs"), json.dumps(plan)], cwd=self.folder, capture_output=True, text=True, timeout=seconds,
                               stdin=subprocess.DEVNULL, env={**os.environ, **(env or {})})
         assert done.stdout.strip(), f"the client said nothing: {done.stderr}"

@@ -23,7 +23,7 @@ def start_client(name, to, **settings):
     return subprocess.Popen(words, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
-def run_client(name, to, seconds=60, **settings):
+def run_client(name, to, seconds=180, **settings):
     process = start_client(name, to, **settings)
     try:
         out, err = process.communicate(timeout=seconds)

@@ -12,6 +12,8 @@ import struct
 import threading
 import time
 
+from . import ports
+
 # What can be scripted. Steps are consumed in order, one for each request that would act (or, with on="read", one for each that only asks).
 FAULTS = {
     "ok": "behave",
@@ -30,9 +32,9 @@ FAULTS = {
     "forget_keys": "forget all idempotency keys as if their time had passed, then behave",
     "bad_request": "refuse the request for good, do nothing",
     "hang": "read the request, do nothing, never answer",
-    "slow_stream": "do it, send the answer in pieces over some seconds (default 1)",
+    "slow_stream": "do it, send the answer in pieces over some seconds (default 1), or one half of it and the other when released",
 }
-WAIT_SECONDS = 30
+WAIT_SECONDS = 120  # generous; nothing is measured
 
 
 class Step:
@@ -107,14 +109,14 @@ class Fake(Records):
     name = None
     faults = FAULTS
     # What the control port lets others call.
-    remote_calls = ("script", "pending", "effects", "requests", "counts", "forget_keys", "advance", "down", "up", "release", "reset")
+    remote_calls = ("script", "pending", "effects", "requests", "counts", "forget_keys", "advance", "down", "up", "cut", "release", "reset")
 
     def __init__(self, token=None, journal=None):
         """`token`: when given, requests without this credential are refused. `journal`: a file to append every request and effect to."""
         self.token, self.port, self.control_port = token, None, None
         self.offset = 0.0
         self.journal = open(journal, "a", encoding="utf-8") if journal else None
-        self.loop = self.server = self.control = self.thread = None
+        self.loop = self.server = self.control = self.thread = self.place = None
         self.open_writers = set()
         self.idle_writers = set()  # kept alive, no request under way
         self.reset()
@@ -127,8 +129,9 @@ class Fake(Records):
         ready = threading.Event()
         self.thread = threading.Thread(target=self._run, args=(ready,), name=f"fake {self.name}", daemon=True)
         self.thread.start()
-        ready.wait(10)
-        self._call(self._listen(port))
+        ready.wait(WAIT_SECONDS)
+        self.place = ports.reserve(port)  # so that nobody takes it while the fake is down
+        self._call(self._listen(ports.number(self.place)))
         if control_port is not None:
             from .control import serve_control
 
@@ -165,15 +168,23 @@ class Fake(Records):
 
         if self.thread and self.thread.is_alive():
             asyncio.run_coroutine_threadsafe(end(), self.loop)
-            self.thread.join(10)
+            self.thread.join(WAIT_SECONDS)
             self.loop.close()
+            self.place.close()
         if self.journal:
             self.journal.close()
 
-    async def down_(self):
-        self.server.close()
+    async def cut_(self):
         for writer in list(self.open_writers):
             writer.transport.abort()
+
+    def cut(self):
+        """Breaks the connections that there are. New ones are taken."""
+        self._call(self.cut_())
+
+    async def down_(self):
+        self.server.close()
+        await self.cut_()
 
     def down(self):
         """Goes away: connections break, new ones are really refused (ECONNREFUSED) until up()."""
@@ -234,7 +245,7 @@ class Fake(Records):
             writer.close()
 
     def release(self):
-        """Lets everything go on that waits for it (`late_act`, `act_then_late:release`)."""
+        """Lets everything go on that waits for it (`late_act`, `act_then_late:release`, `slow_stream:release`)."""
         self.loop.call_soon_threadsafe(self._release)
 
     def _release(self):

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 
-from .fake import Effect, Records
+from .fake import WAIT_SECONDS, Effect, Records
 from .smtp import Transaction
 from .web import Request
 
@@ -29,7 +29,7 @@ class RemoteFake(Records):
         said = json.loads(greeting)
         self.name, self.port, self.control_port, self.url = name, said["port"], said["control"], said["url"]
         self.lock = threading.Lock()
-        self.connection = http.client.HTTPConnection("127.0.0.1", self.control_port, timeout=60)
+        self.connection = http.client.HTTPConnection("127.0.0.1", self.control_port, timeout=WAIT_SECONDS)
 
     def call(self, name, **arguments):
         with self.lock:
@@ -61,5 +61,5 @@ class RemoteFake(Records):
         self.connection.close()
         self.process.stdin.close()  # it ends with its parent, too
         self.process.terminate()
-        self.process.wait(10)
+        self.process.wait(WAIT_SECONDS)
         self.process.stdout.close()

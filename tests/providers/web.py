@@ -297,7 +297,7 @@ class WebFake(Fake):
             await self._write(request, writer, cut)
             return False
         if step.name == "slow_stream":
-            await self._dribble(request, writer, answer, head, pieces, step.seconds)
+            await self._dribble(request, writer, answer, head, pieces, step)
         else:
             await self._write(request, writer, head + b"".join(pieces) + answer.ending())
         request.complete = True
@@ -309,13 +309,16 @@ class WebFake(Fake):
         request.sent += len(data)
         await writer.drain()
 
-    async def _dribble(self, request, writer, answer, head, pieces, seconds):
+    async def _dribble(self, request, writer, answer, head, pieces, step):
         if len(pieces) == 1:
             size = -(-len(pieces[0]) // PIECES)
             pieces = [pieces[0][start : start + size] for start in range(0, len(pieces[0]), size)]
         await self._write(request, writer, head)
-        for piece in pieces:
-            await asyncio.sleep(seconds / len(pieces))
+        for number, piece in enumerate(pieces):
+            if not step.released:
+                await asyncio.sleep(step.seconds / len(pieces))
+            elif number == len(pieces) // 2:
+                await self._pause(step)
             await self._write(request, writer, piece)
         if answer.ending():
             await self._write(request, writer, answer.ending())

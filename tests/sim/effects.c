@@ -52,6 +52,12 @@ static void shorten(struct destination *destination)
     }
 }
 
+void effects_shorten(struct policy *policy)
+{
+    for (size_t i = 0; i < policy->destination_count; i++)
+        shorten(&policy->destinations[i]);
+}
+
 struct policy *effects_policy(void)
 {
     static struct policy *policy;
@@ -60,8 +66,7 @@ struct policy *effects_policy(void)
         return policy;
     enum status status = policy_parse(bytes_of(policy_text), &policy, &problems);
     ASSERT(status == OK);
-    for (size_t i = 0; i < policy->destination_count; i++)
-        shorten(&policy->destinations[i]);
+    effects_shorten(policy);
     return policy;
 }
 
@@ -172,7 +177,7 @@ void effects_wake(struct sim *sim)
 
 void effects_boot(struct sim *sim)
 {
-    if (!sim->has_effects)
+    if (!sim->has_effects && !sim->has_inbox)
         return;
     struct act_config config = {
         .engine = sim->engine, .transport = post_transport(), .open_reader = open_reader, .open_user = sim};
@@ -385,6 +390,7 @@ void effects_draw(struct sim *sim)
         effect->in_line = lines && !effect->attended && sim_below(sim, 3) > 0;
         effect->keep_us = keeps[sim_below(sim, 2)];
         effect->deadline_us = sim_below(sim, 3) == 0 ? 3 * WHEN_SECOND : WHEN_HOUR;
+        snprintf(effect->workflow, sizeof effect->workflow, "e");
         snprintf(effect->key, sizeof effect->key, "effect-%d", i);
         for (int64_t n = 1 + sim_below(sim, 3); n > 0; n--)
             sim_at(sim, sim_below(sim, 6 * WHEN_SECOND), client_asks, effect);

@@ -279,6 +279,7 @@ void judge_boot(struct sim *sim)
 {
     if (sim_below(sim, 4) == 0)
         check_chain(sim);
+    judge_inbox(sim);
     judge_effects_boot(sim);
 }
 
@@ -431,6 +432,7 @@ void judge_end(struct sim *sim)
             judge_rebuilt_rows(sim, key->text, stored.intent.id);
         }
     }
+    judge_inbox_end(sim);
     judge_effects_end(sim);
     struct q_decision_chain all = {0, 0, 10000};
     struct why why;

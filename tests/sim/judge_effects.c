@@ -35,7 +35,7 @@ static enum status take_depth(void *ctx, const void *row, struct why *why)
 
 static struct found load(struct sim *sim, struct effect *effect)
 {
-    struct stored stored = judge_load(sim, BYTES("e"), effect->key);
+    struct stored stored = judge_load(sim, bytes_of(effect->workflow), effect->key);
     struct found found = {.intent = stored.intent, .has_intent = stored.has_intent, .buried = stored.buried};
     if (!found.has_intent)
         return found;
@@ -251,7 +251,7 @@ static void check_pairs(struct sim *sim)
 
 void judge_effects_boot(struct sim *sim)
 {
-    if (sim->has_effects)
+    if (sim->has_effects || sim->has_inbox)
         check_pairs(sim);
 }
 
@@ -272,7 +272,7 @@ static void check_ended(struct sim *sim, struct effect *effect, const struct fou
 
 void judge_effects_end(struct sim *sim)
 {
-    if (!sim->has_effects)
+    if (!sim->has_effects && !sim->has_inbox)
         return;
     check_pairs(sim);
     for (int i = 0; i < sim->effect_count; i++) {

@@ -1,4 +1,4 @@
-/* judge_rebuild: INV-8 for the outbox and the exceptions: the log alone rebuilds them. */
+/* judge_rebuild: INV-8 for the outbox and the exceptions, also those about events: the log alone rebuilds them. */
 #include "audit/columns.h"
 #include "sim.h"
 
@@ -70,6 +70,20 @@ static enum status check_card(void *ctx, const void *row, struct why *why)
     return OK;
 }
 
+static void check_cards(struct rebuilt *rebuilt)
+{
+    struct sim *sim = rebuilt->sim;
+    size_t count = rebuilt->card_count;
+    struct why why = {""};
+    for (size_t i = 0; i < count; i++) {
+        struct q_exception_get card = {BYTES("main"), rebuilt->cards[i].id};
+        if (store_run(engine_store(sim->engine), &EXCEPTION_GET, &card, 1, check_card, rebuilt, NULL, &why) != OK)
+            sim_violated(sim, "INV-8", "the exceptions of %s cannot be read: %s", rebuilt->name, why.text);
+    }
+    if (rebuilt->found != count)
+        sim_violated(sim, "INV-8", "the audit of %s has %zu exceptions, the table %zu", rebuilt->name, count, rebuilt->found);
+}
+
 void judge_rebuilt_rows(struct sim *sim, const char *name, int64_t intent)
 {
     struct rebuilt rebuilt = {.sim = sim, .name = name};
@@ -80,12 +94,20 @@ void judge_rebuilt_rows(struct sim *sim, const char *name, int64_t intent)
     if (store_run(store, &DECISION_LIST_INTENT, &list, 1, fold, &rebuilt, NULL, &why) != OK ||
         store_run(store, &EFFECT_GET, &effect, 1, check_effect, &rebuilt, NULL, &why) != OK)
         sim_violated(sim, "INV-8", "the audit of %s cannot be read: %s", name, why.text);
-    size_t count = rebuilt.card_count;
-    for (size_t i = 0; i < count; i++) {
-        struct q_exception_get card = {BYTES("main"), rebuilt.cards[i].id};
-        if (store_run(store, &EXCEPTION_GET, &card, 1, check_card, &rebuilt, NULL, &why) != OK)
-            sim_violated(sim, "INV-8", "the exceptions of %s cannot be read: %s", name, why.text);
-    }
-    if (rebuilt.found != count)
-        sim_violated(sim, "INV-8", "the audit of %s has %zu exceptions, the table %zu", name, count, rebuilt.found);
+    check_cards(&rebuilt);
+}
+
+/* Those that are about no intent. */
+static enum status fold_card(void *ctx, const void *row, struct why *why)
+{
+    const struct row_decision *decision = row;
+    return decision->intent == 0 ? fold(ctx, row, why) : OK;
+}
+
+void judge_rebuilt_cards(struct sim *sim)
+{
+    struct rebuilt rebuilt = {.sim = sim, .name = "the events"};
+    struct q_decision_chain all = {0, 0, 10000};
+    judge_read(sim, &DECISION_CHAIN, &all, fold_card, &rebuilt);
+    check_cards(&rebuilt);
 }

@@ -5,35 +5,7 @@
  */
 #include <stdlib.h>
 
-#include "sim.h"
-
-#define ROWS_MAX 64
-#define LOG_MAX 4096
-#define CARDS_MAX 512
-#define OUTBOX_MAX (2 * EFFECTS_MAX)
-
-struct tables {
-    struct row_intent intents[ROWS_MAX];
-    size_t intent_count;
-    struct q_tombstone_add tombstones[ROWS_MAX];
-    size_t tombstone_count;
-    struct row_exception exceptions[CARDS_MAX];
-    size_t exception_count;
-    struct row_outbox outbox[OUTBOX_MAX];
-    size_t outbox_count;
-    struct q_meta_put meta[8];
-    size_t meta_count;
-    struct q_lane_put lane;
-    bool has_lane;
-    size_t decision_count, body_count; /* of the append-only arrays below */
-};
-
-struct memory {
-    struct sim *sim;
-    struct tables now, committed;
-    struct row_decision decisions[LOG_MAX];
-    struct q_body_add bodies[LOG_MAX];
-};
+#include "memory_own.h"
 
 struct memory_store {
     struct store store;
@@ -50,17 +22,36 @@ static enum status gone(struct why *why)
     return why_set(why, BROKEN, "the process is dead");
 }
 
+/* Only what is used: the arrays are large. */
+static void copy_tables(struct tables *to, const struct tables *from)
+{
+#define COPY(rows, count) memcpy(to->rows, from->rows, from->count * sizeof *from->rows)
+    COPY(intents, intent_count);
+    COPY(tombstones, tombstone_count);
+    COPY(exceptions, exception_count);
+    COPY(outbox, outbox_count);
+    COPY(deliveries, delivery_count);
+    COPY(events, event_count);
+    COPY(event_marks, event_mark_count);
+    COPY(acts, act_count);
+    COPY(sources, source_count);
+    COPY(threads, thread_count);
+    COPY(thread_marks, thread_mark_count);
+#undef COPY
+    memcpy((char *)to + TABLES_SMALL, (const char *)from + TABLES_SMALL, sizeof *to - TABLES_SMALL);
+}
+
 static enum status memory_begin(struct store *store, struct why *why)
 {
     if (sim_dies_here(of(store)->sim))
         return gone(why);
-    of(store)->now = of(store)->committed;
+    copy_tables(&of(store)->now, &of(store)->committed);
     return OK;
 }
 
 static void memory_rollback(struct store *store)
 {
-    of(store)->now = of(store)->committed;
+    copy_tables(&of(store)->now, &of(store)->committed);
 }
 
 static enum status memory_commit(struct store *store, struct why *why)
@@ -71,7 +62,7 @@ static enum status memory_commit(struct store *store, struct why *why)
         return gone(why);
     if (sim_chance(sim, sim->mix.full)) {
         mark(MARK_STORAGE_FULL);
-        memory->now = memory->committed;
+        copy_tables(&memory->now, &memory->committed);
         return why_set(why, FULL, "the disk is full");
     }
     bool dies = sim_dies_here(sim);
@@ -79,7 +70,7 @@ static enum status memory_commit(struct store *store, struct why *why)
         mark(MARK_CRASH_IN_COMMIT);
         return gone(why);
     }
-    memory->committed = memory->now;
+    copy_tables(&memory->committed, &memory->now);
     if (dies) {
         mark(MARK_CRASH_LOST_REPLY);
         return gone(why);
@@ -89,7 +80,7 @@ static enum status memory_commit(struct store *store, struct why *why)
 
 /* ---- rows are copied in, so that they outlive the caller's memory ---- */
 
-static void keep_columns(struct memory *memory, const struct query_column *columns, size_t count, void *row)
+void memory_keep(struct memory *memory, const struct query_column *columns, size_t count, void *row)
 {
     for (size_t i = 0; i < count; i++) {
         struct bytes *bytes = (struct bytes *)((char *)row + columns[i].offset);
@@ -98,7 +89,7 @@ static void keep_columns(struct memory *memory, const struct query_column *colum
     }
 }
 
-static struct row_intent *find_intent(struct tables *tables, struct bytes h, int64_t id)
+struct row_intent *memory_intent(struct tables *tables, struct bytes h, int64_t id)
 {
     for (size_t i = 0; i < tables->intent_count; i++) {
         struct row_intent *row = &tables->intents[i];
@@ -110,48 +101,46 @@ static struct row_intent *find_intent(struct tables *tables, struct bytes h, int
 
 /* ---- the queries ---- */
 
-struct running {
-    struct memory *memory;
-    store_row_fn *on_row;
-    void *ctx;
-    int64_t changed;
-    struct why *why;
-};
-
-typedef enum status run_fn(struct running *running, const void *params);
-
-static enum status give(struct running *running, const void *row)
+enum status memory_give(struct running *running, const void *row)
 {
     return running->on_row != NULL ? running->on_row(running->ctx, row, running->why) : OK;
 }
 
 static enum status run_intent_look(struct running *running, const void *params)
 {
-    const struct row_intent *row = find_intent(&running->memory->now, ((const struct q_intent_look *)params)->h, 0);
-    return row != NULL ? give(running, row) : OK;
+    const struct row_intent *row = memory_intent(&running->memory->now, ((const struct q_intent_look *)params)->h, 0);
+    return row != NULL ? memory_give(running, row) : OK;
 }
 
 static enum status run_intent_look_id(struct running *running, const void *params)
 {
-    const struct row_intent *row = find_intent(&running->memory->now, BYTES_NONE, ((const struct q_intent_look_id *)params)->id);
-    return row != NULL ? give(running, row) : OK;
+    const struct row_intent *row =
+        memory_intent(&running->memory->now, BYTES_NONE, ((const struct q_intent_look_id *)params)->id);
+    return row != NULL ? memory_give(running, row) : OK;
+}
+
+static enum status run_intent_lock(struct running *running, const void *params)
+{
+    const struct q_intent_lock *lock = params;
+    const struct row_intent *row = memory_intent(&running->memory->now, lock->h, lock->id);
+    return row != NULL ? memory_give(running, row) : OK;
 }
 
 static enum status run_intent_get(struct running *running, const void *params)
 {
     const struct q_intent_get *get = params;
-    const struct row_intent *row = find_intent(&running->memory->now, BYTES_NONE, get->id);
-    return row != NULL && bytes_eq(row->space, get->space) ? give(running, row) : OK;
+    const struct row_intent *row = memory_intent(&running->memory->now, BYTES_NONE, get->id);
+    return row != NULL && bytes_eq(row->space, get->space) ? memory_give(running, row) : OK;
 }
 
 static enum status run_intent_add(struct running *running, const void *params)
 {
     struct tables *tables = &running->memory->now;
     struct row_intent row = *(const struct row_intent *)params;
-    if (find_intent(tables, row.h, row.id) != NULL)
+    if (memory_intent(tables, row.h, row.id) != NULL)
         return why_set(running->why, CONFLICT, "the key exists");
     ASSERT(tables->intent_count < ROWS_MAX);
-    keep_columns(running->memory, INTENT_ADD.params, INTENT_ADD.param_count, &row);
+    memory_keep(running->memory, INTENT_ADD.params, INTENT_ADD.param_count, &row);
     tables->intents[tables->intent_count++] = row;
     running->changed++;
     return OK;
@@ -161,10 +150,10 @@ static enum status run_intent_add(struct running *running, const void *params)
 static enum status run_intent_change(struct running *running, const void *params)
 {
     struct row_intent_change change = *(const struct row_intent_change *)params;
-    struct row_intent *row = find_intent(&running->memory->now, BYTES_NONE, change.id);
+    struct row_intent *row = memory_intent(&running->memory->now, BYTES_NONE, change.id);
     if (row == NULL)
         return OK;
-    keep_columns(running->memory, INTENT_CHANGE.params, INTENT_CHANGE.param_count, &change);
+    memory_keep(running->memory, INTENT_CHANGE.params, INTENT_CHANGE.param_count, &change);
     for (size_t i = 0; i < INTENT_CHANGE.param_count; i++) {
         const struct query_column *from = &INTENT_CHANGE.params[i];
         for (size_t n = 0; n < INTENT_ADD.param_count; n++)
@@ -179,7 +168,7 @@ static enum status run_intent_change(struct running *running, const void *params
 static enum status run_intent_drop(struct running *running, const void *params)
 {
     struct tables *tables = &running->memory->now;
-    struct row_intent *row = find_intent(tables, BYTES_NONE, ((const struct q_intent_drop *)params)->id);
+    struct row_intent *row = memory_intent(tables, BYTES_NONE, ((const struct q_intent_drop *)params)->id);
     if (row != NULL)
         *row = tables->intents[--tables->intent_count];
     return OK;
@@ -193,7 +182,7 @@ static enum status find_due(struct running *running, const void *params, bool la
         int64_t at = lapsed ? tables->intents[i].lease_until : tables->intents[i].expires;
         struct r_intent_lapsed row = {tables->intents[i].id};
         if (at > 0 && at <= find->now)
-            TRY(give(running, &row));
+            TRY(memory_give(running, &row));
     }
     return OK;
 }
@@ -213,7 +202,7 @@ static enum status run_body_add(struct running *running, const void *params)
     struct memory *memory = running->memory;
     struct q_body_add row = *(const struct q_body_add *)params;
     ASSERT(memory->now.body_count < LOG_MAX);
-    keep_columns(memory, BODY_ADD.params, BODY_ADD.param_count, &row);
+    memory_keep(memory, BODY_ADD.params, BODY_ADD.param_count, &row);
     memory->bodies[memory->now.body_count++] = row;
     return OK;
 }
@@ -224,7 +213,7 @@ static enum status run_body_get(struct running *running, const void *params)
     for (size_t i = 0; i < memory->now.body_count; i++) {
         struct r_body_get row = {memory->bodies[i].id, memory->bodies[i].bytes};
         if (row.id == ((const struct q_body_get *)params)->id)
-            return give(running, &row);
+            return memory_give(running, &row);
     }
     return OK;
 }
@@ -242,7 +231,7 @@ static enum status run_tombstone_get(struct running *running, const void *params
         const struct q_tombstone_add *stone = &tables->tombstones[i];
         struct r_tombstone_get row = {stone->h, stone->state, stone->settled};
         if (bytes_eq(stone->h, ((const struct q_tombstone_get *)params)->h))
-            return give(running, &row);
+            return memory_give(running, &row);
     }
     return OK;
 }
@@ -252,22 +241,22 @@ static enum status run_tombstone_add(struct running *running, const void *params
     struct tables *tables = &running->memory->now;
     struct q_tombstone_add row = *(const struct q_tombstone_add *)params;
     ASSERT(tables->tombstone_count < ROWS_MAX);
-    keep_columns(running->memory, TOMBSTONE_ADD.params, TOMBSTONE_ADD.param_count, &row);
+    memory_keep(running->memory, TOMBSTONE_ADD.params, TOMBSTONE_ADD.param_count, &row);
     tables->tombstones[tables->tombstone_count++] = row;
     return OK;
 }
 
-static struct row_exception *find_open_card(struct tables *tables, int64_t intent, int64_t kind)
+static struct row_exception *find_open_card(struct tables *tables, int64_t intent, int64_t event, int64_t kind)
 {
     for (size_t i = 0; i < tables->exception_count; i++) {
         struct row_exception *row = &tables->exceptions[i];
-        if (row->intent == intent && row->kind == kind && row->state == EXCEPTION_OPEN)
+        if (row->intent == intent && row->event == event && row->kind == kind && row->state == EXCEPTION_OPEN)
             return row;
     }
     return NULL;
 }
 
-static struct row_outbox *find_outbox(struct tables *tables, int64_t intent)
+struct row_outbox *memory_outbox(struct tables *tables, int64_t intent)
 {
     for (size_t i = 0; i < tables->outbox_count; i++)
         if (tables->outbox[i].intent == intent)
@@ -279,13 +268,13 @@ static enum status run_exception_add(struct running *running, const void *params
 {
     struct tables *tables = &running->memory->now;
     struct row_exception row = *(const struct row_exception *)params;
-    if (find_open_card(tables, row.intent, row.kind) != NULL)
+    if (find_open_card(tables, row.intent, row.event, row.kind) != NULL)
         return OK;
-    const struct row_outbox *effect = find_outbox(tables, row.intent);
+    const struct row_outbox *effect = memory_outbox(tables, row.intent);
     if (effect != NULL && effect->owner.at != NULL)
         row.owner = effect->owner;
     ASSERT(tables->exception_count < CARDS_MAX);
-    keep_columns(running->memory, EXCEPTION_ADD.params, EXCEPTION_ADD.param_count, &row);
+    memory_keep(running->memory, EXCEPTION_ADD.params, EXCEPTION_ADD.param_count, &row);
     tables->exceptions[tables->exception_count++] = row;
     running->changed++;
     return OK;
@@ -294,15 +283,15 @@ static enum status run_exception_add(struct running *running, const void *params
 static enum status run_exception_open_of(struct running *running, const void *params)
 {
     const struct q_exception_open_of *find = params;
-    const struct row_exception *row = find_open_card(&running->memory->now, find->intent, find->kind);
-    return row != NULL ? give(running, row) : OK;
+    const struct row_exception *row = find_open_card(&running->memory->now, find->intent, find->event, find->kind);
+    return row != NULL ? memory_give(running, row) : OK;
 }
 
 static enum status run_exception_resolve(struct running *running, const void *params)
 {
     struct q_exception_resolve resolve = *(const struct q_exception_resolve *)params;
     struct tables *tables = &running->memory->now;
-    keep_columns(running->memory, EXCEPTION_RESOLVE.params, EXCEPTION_RESOLVE.param_count, &resolve);
+    memory_keep(running->memory, EXCEPTION_RESOLVE.params, EXCEPTION_RESOLVE.param_count, &resolve);
     for (size_t i = 0; i < tables->exception_count; i++) {
         struct row_exception *card = &tables->exceptions[i];
         if (card->id != resolve.id || card->state != EXCEPTION_OPEN)
@@ -322,7 +311,7 @@ static enum status run_exception_get(struct running *running, const void *params
     const struct tables *tables = &running->memory->now;
     for (size_t i = 0; i < tables->exception_count; i++)
         if (tables->exceptions[i].id == get->id && bytes_eq(tables->exceptions[i].space, get->space))
-            return give(running, &tables->exceptions[i]);
+            return memory_give(running, &tables->exceptions[i]);
     return OK;
 }
 
@@ -332,7 +321,7 @@ static enum status run_meta_get(struct running *running, const void *params)
     for (size_t i = 0; i < tables->meta_count; i++) {
         struct r_meta_get row = {tables->meta[i].value};
         if (bytes_eq(tables->meta[i].name, ((const struct q_meta_get *)params)->name))
-            return give(running, &row);
+            return memory_give(running, &row);
     }
     return OK;
 }
@@ -348,14 +337,14 @@ static enum status run_timeline(struct running *running, const void *params)
 {
     (void)params;
     struct r_timeline_get row = {1, 1};
-    return give(running, &row);
+    return memory_give(running, &row);
 }
 
 static enum status run_meta_put(struct running *running, const void *params)
 {
     struct tables *tables = &running->memory->now;
     struct q_meta_put row = *(const struct q_meta_put *)params;
-    keep_columns(running->memory, META_PUT.params, META_PUT.param_count, &row);
+    memory_keep(running->memory, META_PUT.params, META_PUT.param_count, &row);
     for (size_t i = 0; i < tables->meta_count; i++) {
         if (bytes_eq(tables->meta[i].name, row.name)) {
             tables->meta[i] = row;
@@ -371,7 +360,7 @@ static enum status run_lane_get(struct running *running, const void *params)
     const struct q_lane_put *lane = &running->memory->now.lane;
     struct r_lane_get row = {lane->seq, lane->id, lane->run, lane->hash};
     bool found = running->memory->now.has_lane && lane->lane == ((const struct q_lane_get *)params)->lane;
-    return found ? give(running, &row) : OK;
+    return found ? memory_give(running, &row) : OK;
 }
 
 static enum status run_lane_list(struct running *running, const void *params)
@@ -379,14 +368,14 @@ static enum status run_lane_list(struct running *running, const void *params)
     (void)params;
     const struct q_lane_put *lane = &running->memory->now.lane;
     struct r_lane_list row = {lane->lane, lane->seq, lane->id, lane->run, lane->hash};
-    return running->memory->now.has_lane ? give(running, &row) : OK;
+    return running->memory->now.has_lane ? memory_give(running, &row) : OK;
 }
 
 static enum status run_lane_put(struct running *running, const void *params)
 {
     running->memory->now.lane = *(const struct q_lane_put *)params;
     running->memory->now.has_lane = true;
-    keep_columns(running->memory, LANE_PUT.params, LANE_PUT.param_count, &running->memory->now.lane);
+    memory_keep(running->memory, LANE_PUT.params, LANE_PUT.param_count, &running->memory->now.lane);
     return OK;
 }
 
@@ -395,7 +384,7 @@ static enum status run_decision_add(struct running *running, const void *params)
     struct memory *memory = running->memory;
     struct row_decision row = *(const struct row_decision *)params;
     ASSERT(memory->now.decision_count < LOG_MAX);
-    keep_columns(memory, DECISION_ADD.params, DECISION_ADD.param_count, &row);
+    memory_keep(memory, DECISION_ADD.params, DECISION_ADD.param_count, &row);
     memory->decisions[memory->now.decision_count++] = row;
     return OK;
 }
@@ -406,7 +395,7 @@ static enum status run_decision_list(struct running *running, const void *params
     struct memory *memory = running->memory;
     for (size_t i = 0; i < memory->now.decision_count; i++)
         if (memory->decisions[i].intent == list->intent && memory->decisions[i].id > list->after)
-            TRY(give(running, &memory->decisions[i]));
+            TRY(memory_give(running, &memory->decisions[i]));
     return OK;
 }
 
@@ -418,7 +407,7 @@ static enum status run_decision_chain(struct running *running, const void *param
     for (size_t i = 0; i < memory->now.decision_count && left > 0; i++) {
         if (memory->decisions[i].id <= chain->after || memory->decisions[i].lane != chain->lane)
             continue;
-        TRY(give(running, &memory->decisions[i]));
+        TRY(memory_give(running, &memory->decisions[i]));
         left--;
     }
     return OK;
@@ -430,17 +419,17 @@ static enum status run_outbox_add(struct running *running, const void *params)
 {
     struct tables *tables = &running->memory->now;
     struct row_outbox row = *(const struct row_outbox *)params;
-    if (find_outbox(tables, row.intent) != NULL)
+    if (memory_outbox(tables, row.intent) != NULL)
         return why_set(running->why, CONFLICT, "the effect exists");
-    ASSERT(tables->outbox_count < OUTBOX_MAX);
-    keep_columns(running->memory, OUTBOX_ADD.params, OUTBOX_ADD.param_count, &row);
+    ASSERT(tables->outbox_count < EFFECTS_ROOM);
+    memory_keep(running->memory, OUTBOX_ADD.params, OUTBOX_ADD.param_count, &row);
     tables->outbox[tables->outbox_count++] = row;
     return OK;
 }
 
 static bool join(struct tables *tables, const struct row_outbox *row, struct row_effect *ret)
 {
-    const struct row_intent *intent = find_intent(tables, BYTES_NONE, row->intent);
+    const struct row_intent *intent = memory_intent(tables, BYTES_NONE, row->intent);
     if (intent == NULL)
         return false;
     *ret = (struct row_effect){
@@ -494,7 +483,7 @@ static enum status run_outbox_due(struct running *running, const void *params)
 {
     const struct q_outbox_due *ask = params;
     struct tables *tables = &running->memory->now;
-    const struct row_outbox *due[OUTBOX_MAX];
+    const struct row_outbox *due[EFFECTS_ROOM];
     size_t count = 0;
     for (size_t i = 0; i < tables->outbox_count; i++) {
         const struct row_outbox *row = &tables->outbox[i];
@@ -509,7 +498,7 @@ static enum status run_outbox_due(struct running *running, const void *params)
     for (size_t i = 0; i < count && (int64_t)i < ask->most; i++) {
         struct row_effect row;
         if (join(tables, due[i], &row))
-            TRY(give(running, &row));
+            TRY(memory_give(running, &row));
     }
     return OK;
 }
@@ -524,7 +513,7 @@ static enum status run_outbox_places(struct running *running, const void *params
         for (size_t j = 0; j < i && first; j++)
             first = tables->outbox[j].step >= STEP_PERSON || !bytes_eq(tables->outbox[j].destination, row.destination);
         if (first)
-            TRY(give(running, &row));
+            TRY(memory_give(running, &row));
     }
     return OK;
 }
@@ -537,7 +526,7 @@ static enum status run_outbox_count(struct running *running, const void *params)
     for (size_t i = 0; i < tables->outbox_count; i++)
         row.effects += bytes_eq(tables->outbox[i].destination, count->destination) && tables->outbox[i].step < STEP_PERSON &&
                        tables->outbox[i].due < OUTBOX_NEVER;
-    return give(running, &row);
+    return memory_give(running, &row);
 }
 
 static enum status run_outbox_overdue(struct running *running, const void *params)
@@ -554,7 +543,7 @@ static enum status run_outbox_overdue(struct running *running, const void *param
         bool held = effect.state == STATE_CLAIMED || effect.state == STATE_SENT;
         bool callers = effect.attended != 0 && effect.state == STATE_PENDING && effect.ambiguous == 0;
         if (!held && !callers)
-            TRY(give(running, &effect));
+            TRY(memory_give(running, &effect));
     }
     return OK;
 }
@@ -563,7 +552,7 @@ static enum status run_outbox_overdue(struct running *running, const void *param
  * has changed only on the other tier. */
 static enum status change_outbox(struct running *running, const struct query *query, int64_t intent, const void *params)
 {
-    struct row_outbox *row = find_outbox(&running->memory->now, intent);
+    struct row_outbox *row = memory_outbox(&running->memory->now, intent);
     if (row == NULL)
         return OK;
     outbox_apply(row, query, params);
@@ -579,14 +568,14 @@ static enum status run_outbox_taken(struct running *running, const void *params)
 static enum status run_outbox_ended(struct running *running, const void *params)
 {
     struct q_outbox_ended ended = *(const struct q_outbox_ended *)params;
-    keep_columns(running->memory, OUTBOX_ENDED.params, OUTBOX_ENDED.param_count, &ended);
+    memory_keep(running->memory, OUTBOX_ENDED.params, OUTBOX_ENDED.param_count, &ended);
     return change_outbox(running, &OUTBOX_ENDED, ended.intent, &ended);
 }
 
 static enum status run_outbox_stand(struct running *running, const void *params)
 {
     const struct q_outbox_stand *stand = params;
-    const struct row_outbox *row = find_outbox(&running->memory->now, stand->intent);
+    const struct row_outbox *row = memory_outbox(&running->memory->now, stand->intent);
     bool seen = row != NULL && row->due == stand->seen_due;
     return seen ? change_outbox(running, &OUTBOX_STAND, stand->intent, stand) : OK;
 }
@@ -604,22 +593,22 @@ static enum status run_outbox_again(struct running *running, const void *params)
 static enum status run_outbox_has(struct running *running, const void *params)
 {
     struct r_outbox_has row = {((const struct q_outbox_has *)params)->intent};
-    return find_outbox(&running->memory->now, row.intent) != NULL ? give(running, &row) : OK;
+    return memory_outbox(&running->memory->now, row.intent) != NULL ? memory_give(running, &row) : OK;
 }
 
 static enum status run_effect_get(struct running *running, const void *params)
 {
     const struct q_effect_get *get = params;
     struct tables *tables = &running->memory->now;
-    const struct row_outbox *found = find_outbox(tables, get->intent);
+    const struct row_outbox *found = memory_outbox(tables, get->intent);
     struct row_effect row;
-    return found != NULL && bytes_eq(found->space, get->space) && join(tables, found, &row) ? give(running, &row) : OK;
+    return found != NULL && bytes_eq(found->space, get->space) && join(tables, found, &row) ? memory_give(running, &row) : OK;
 }
 
 static enum status run_outbox_forget(struct running *running, const void *params)
 {
     struct tables *tables = &running->memory->now;
-    struct row_outbox *row = find_outbox(tables, ((const struct q_outbox_forget *)params)->intent);
+    struct row_outbox *row = memory_outbox(tables, ((const struct q_outbox_forget *)params)->intent);
     if (row != NULL)
         *row = tables->outbox[--tables->outbox_count];
     return OK;
@@ -633,15 +622,26 @@ static enum status run_outbox_depth(struct running *running, const void *params)
     struct r_outbox_depth row = {.destination = BYTES("all")};
     for (size_t i = 0; i < tables->outbox_count; i++)
         row.open += tables->outbox[i].step < STEP_FINISHED;
-    return give(running, &row);
+    return memory_give(running, &row);
 }
 
-static const struct {
-    const struct query *query;
-    run_fn *run;
-} known[] = {
+static enum status run_effect_list(struct running *running, const void *params)
+{
+    const struct q_effect_list *list = params;
+    struct tables *tables = &running->memory->now;
+    ASSERT(list->destination.at == NULL && list->state < 0 && list->step < 0);
+    for (size_t i = 0; i < tables->outbox_count; i++) {
+        struct row_effect row;
+        if (join(tables, &tables->outbox[i], &row))
+            TRY(memory_give(running, &row));
+    }
+    return OK;
+}
+
+static const struct memory_query known[] = {
     {&INTENT_LOOK, run_intent_look},
     {&INTENT_LOOK_ID, run_intent_look_id},
+    {&INTENT_LOCK, run_intent_lock},
     {&INTENT_ADD, run_intent_add},
     {&INTENT_CHANGE, run_intent_change},
     {&INTENT_LAPSED, run_intent_lapsed},
@@ -683,6 +683,7 @@ static const struct {
     {&OUTBOX_FORGET_REQUEST, run_nothing},
     {&OUTBOX_FORGET, run_outbox_forget},
     {&EFFECT_GET, run_effect_get},
+    {&EFFECT_LIST, run_effect_list},
 };
 
 static run_fn *find_run(const struct query *query)
@@ -690,6 +691,9 @@ static run_fn *find_run(const struct query *query)
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (known[i].query == query)
             return known[i].run;
+    for (const struct memory_query *row = memory_inbox; row->query != NULL; row++)
+        if (row->query == query)
+            return row->run;
     return NULL;
 }
 
@@ -729,7 +733,8 @@ struct memory *memory_new(struct sim *sim)
 {
     static struct memory memory;
     memory.sim = sim;
-    memory.now = memory.committed = (struct tables){0};
+    memset((char *)&memory.now + TABLES_SMALL, 0, sizeof memory.now - TABLES_SMALL);
+    copy_tables(&memory.committed, &memory.now);
     return &memory;
 }
 
@@ -737,7 +742,7 @@ enum status memory_open(struct memory *memory, struct store **ret_store, struct 
 {
     if (sim_dies_here(memory->sim))
         return gone(why);
-    memory->now = memory->committed;
+    copy_tables(&memory->now, &memory->committed);
     struct memory_store *store = calloc(1, sizeof *store);
     ASSERT(store != NULL);
     store->store = (struct store){.ops = &memory_ops, .kind = STORE_SQLITE};

@@ -22,7 +22,7 @@ static enum status also_decided(struct store *store, struct ledger *ledger, stru
     const struct opinion *opinion = command->user;
     TRY(close_cards(store, ledger, opinion->row.intent, why));
     if (command->answer.state == STATE_PENDING)
-        return outbox_again(store, ledger, &opinion->row, why);
+        return outbox_again(store, ledger, &opinion->row, NULL, why);
     return outbox_finish(store, ledger, &opinion->row, BYTES("a person decided"), why);
 }
 
@@ -39,7 +39,7 @@ static enum status write_letter(struct store *store, struct ledger *ledger, stru
     row->intent = opinion->row.intent;
     row->state = -1;
     row->actor = BYTES("dana");
-    return outbox_again(store, ledger, &opinion->row, why);
+    return outbox_again(store, ledger, &opinion->row, NULL, why);
 }
 
 static void decided(struct engine_command *command)

@@ -101,6 +101,12 @@ static void act_on(struct sim *sim, struct flight *flight)
     sim_say(sim, "%s happens for the %d. time%s", effect->key, effect->happened,
             flight->life != sim->life ? ", sent by the dead" : "");
     judge_happened(sim, effect);
+    if (effect->event != NULL)
+        judge_arrived(sim, effect);
+    if (effect->event != NULL)
+        talk_asked(sim, effect->event);
+    if (effect->question != NULL)
+        judge_replied(sim, effect->question);
 }
 
 /* What it has done is listed a while later. */

@@ -11,8 +11,13 @@
  *   effects.c   in a share of the histories: clients that hand effects to the daemon, and the daemon's delivery (src/act)
  *   post.c      the transport of that delivery: calls that are lost, late, cut, repeated by the dead
  *   person.c    who decides about the exceptions of effects
+ *   inbox.c     in another share: senders whose deliveries come in (src/flow), again and again; the flow's life; long idle times
+ *   desk.c      who releases, suppresses and replays what came in, and mutes sources
+ *   talk.c      agents that are asked by what is forwarded, and answer
  *   judge.c     the invariants
  *   judge_effects.c  those of effects
+ *   judge_inbox.c    those of what comes in: each event as it is found in the store, against what was sent
+ *   judge_story.c    those of what comes in that need the whole log: one decision each, questions and answers in turn
  *   judge_rebuild.c  that the log alone rebuilds what is not the ledger's
  *   main.c      the command line, marks, mutants
  */
@@ -22,6 +27,7 @@
 #include "act/act.h"
 #include "base/when.h"
 #include "engine/engine.h"
+#include "flow/flow.h"
 
 #define KEYS_MAX 3
 #define HOLDERS_MAX 4
@@ -41,6 +47,7 @@
 
 /* Histories with effects last longer: the delivery counts in seconds. */
 #define EFFECTS_MAX 6
+#define EFFECTS_ROOM 160 /* with those that forward events and queue answers */
 #define EFFECTS_FAULTS_END_US (8 * WHEN_SECOND)
 #define EFFECTS_PERSON_END_US (15 * WHEN_SECOND)
 #define EFFECTS_END_US (40 * WHEN_SECOND)
@@ -48,6 +55,17 @@
 #define SETTLE_US (200 * WHEN_MS)
 #define TRIES_MAX 4
 #define STARVED_MAX_US (4 * WHEN_SECOND) /* how long the delivery thread may not run */
+
+/* In a history of the inbox the busy seconds are as those of effects, and between them the world is idle for minutes and days. */
+#define LETTERS_MAX 9
+#define WRITERS_MAX 2
+#define SENDS_MAX 9 /* of one letter */
+#define SEEN_MAX 96
+#define TALKS_MAX 64
+#define LOOP_COUNT 4 /* as the policy text of inbox.c */
+#define LOOP_US (10 * WHEN_MINUTE)
+#define WORDS_WINDOW_US (24 * WHEN_HOUR)
+#define FEW_WORDS_US (10 * WHEN_MINUTE) /* how long a short text is compared */
 
 /* What a run has to have seen at least once; otherwise it proved nothing. */
 #define MARKS_LEDGER(X)    \
@@ -99,7 +117,37 @@
     X(EFFECT_SKIPPED)     \
     X(EFFECT_FORGOTTEN)   \
     X(PERSON_DECIDED)
-#define MARKS(X) MARKS_LEDGER(X) MARKS_EFFECTS(X)
+#define MARKS_INBOX(X)      \
+    X(EVENT_ACCEPTED)       \
+    X(EVENT_SAME_DELIVERY)  \
+    X(EVENT_SAME_KEY)       \
+    X(EVENT_SAME_PAYLOAD)   \
+    X(EVENT_ELSEWHERE)      \
+    X(EVENT_WINDOW_OVER)    \
+    X(EVENT_COPY_OF_COPY)   \
+    X(EVENT_WEEK_LATE)      \
+    X(EVENT_UNHEARD)        \
+    X(EVENT_LIKELY)         \
+    X(EVENT_LOOP)           \
+    X(EVENT_COPIES_LOOP)    \
+    X(EVENT_MUTED)          \
+    X(EVENT_IGNORED)        \
+    X(EVENT_CANNOT_FORWARD) \
+    X(EVENT_SHADOW)         \
+    X(EVENT_KEPT_ONLY)      \
+    X(EVENT_RELEASED)       \
+    X(EVENT_PERSON_SAYS_NO) \
+    X(EVENT_REPLAYED)       \
+    X(EVENT_FORGOTTEN)      \
+    X(EVENT_FORWARDED)      \
+    X(EVENT_AFTER_CRASH)    \
+    X(QUESTION_JOINS)       \
+    X(QUESTION_NEXT)        \
+    X(ANSWERED)             \
+    X(ANSWER_QUEUED)        \
+    X(ANSWER_TWICE_ASKED)   \
+    X(ANSWER_OWN_KEY)
+#define MARKS(X) MARKS_LEDGER(X) MARKS_EFFECTS(X) MARKS_INBOX(X)
 #define MARKS_SQLITE(X) X(TORN) X(FSYNC_FAILED) X(LOST_WRITES)
 #define MARK_ENUM(name) MARK_##name,
 enum mark { MARKS(MARK_ENUM) MARK_SHARED_COUNT, MARK_LAST = MARK_SHARED_COUNT - 1, MARKS_SQLITE(MARK_ENUM) MARK_COUNT };
@@ -123,10 +171,27 @@ enum place_kind {
     PLACE_KINDS
 };
 
+/* By which source something comes. */
+enum channel {
+    CHANNEL_CHAT, /* gives each message an id */
+    CHANNEL_FORM, /* gives ids, and the business key when there is one */
+    CHANNEL_MAIL, /* the business key when there is one; else nothing but the text */
+    CHANNEL_BARE, /* facts without any id */
+    CHANNEL_KEPT, /* gives ids; its events are kept for an hour, and forwarded to nobody */
+    CHANNELS
+};
+
+enum letter_kind {
+    LETTER_LONG,  /* words that nobody else says */
+    LETTER_SHORT, /* the few words that everybody says */
+    LETTER_LIKE,  /* nearly what the letter before it says */
+    LETTER_FACT,  /* nobody says it */
+    LETTER_KINDS
+};
+
 struct sim;
 struct flight;
 struct memory;
-struct disk;
 
 struct event {
     int64_t at_us;
@@ -191,9 +256,12 @@ struct holder {
 /* One effect and all that is known about it from outside. */
 struct effect {
     int number;
-    char key[24];
+    char workflow[16], key[48];
     enum place_kind kind;
-    bool attended; /* its caller waits and decides about another try */
+    struct seen *event;    /* what it forwards */
+    struct talk *question; /* what it answers */
+    int64_t replay;        /* the number of another time, on purpose */
+    bool attended;         /* its caller waits and decides about another try */
     bool in_line;
     int64_t keep_us, deadline_us;
     int contents; /* which were positively answered: -1 none yet */
@@ -214,6 +282,42 @@ struct effect {
     int remembered_count;
 };
 
+/* Something that is said once, however often and by whatever channels it comes. */
+struct letter {
+    int number, writer;
+    enum letter_kind kind;
+    bool keyed;     /* it has a business key */
+    bool automatic; /* a program wrote it: it is no question */
+    enum channel channel;
+    int sends;
+};
+
+/* An event as it was found in the store. It may be gone since. */
+struct seen {
+    int64_t id, delivery, received, decided, decided_first, first, thread, epoch, until, policy;
+    const struct letter *letter;
+    enum channel channel;
+    enum event_verdict verdict, was; /* now, and as the flow decided */
+    char reason[24];
+    bool shadow, gone;
+    bool asked_release, asked_suppress; /* by the person, whether it was heard or not */
+    int asked_replay;
+    int decisions; /* of the flow, in the log */
+};
+
+/* A question, that is an epoch of a conversation, and what was said to it. */
+struct talk {
+    int64_t thread, epoch;
+    int replies; /* by agents that claimed; those of effects count as theirs */
+    bool begun;  /* in the log so far */
+};
+
+/* What an agent did in a conversation under a key of its own: it counts as an answer to what was asked before. */
+struct deed_of_agent {
+    char key[48];
+    int64_t thread, intent;
+};
+
 struct sim {
     struct env env; /* first */
     uint64_t seed, random;
@@ -221,6 +325,7 @@ struct sim {
     struct mix mix;
     int64_t now_us; /* true time */
     int64_t wall_skew_us, boot_origin_us;
+    int64_t idle_us; /* in which nothing happened; no part of now_us */
     struct event events[EVENTS_MAX];
     size_t event_count;
     uint64_t event_seq;
@@ -232,9 +337,9 @@ struct sim {
     struct engine_command *inbox; /* arrived, not yet stepped */
     bool step_planned;
     struct memory *memory;
-    struct disk *disk;
-    int store_countdown; /* operations until the process dies; 0 never */
-    bool quiet;          /* no more faults */
+    int checkpoint_pages; /* of the simulated disk */
+    int store_countdown;  /* operations until the process dies; 0 never */
+    bool quiet;           /* no more faults */
 
     struct key keys[KEYS_MAX];
     int key_count;
@@ -245,12 +350,29 @@ struct sim {
     bool bare; /* the policy has no destinations now */
     int64_t end_us;
     bool went_back; /* the wall clock did: what is due by it is due later */
-    struct effect effects[EFFECTS_MAX];
+    struct effect effects[EFFECTS_ROOM];
     int effect_count;
     struct act *act;          /* lives and dies with the engine */
     uint64_t life, act_plan;  /* of the daemon; the turn of the delivery that is planned */
     int64_t starved_until_us; /* the delivery thread does not run */
     struct flight *flights;   /* of this life */
+
+    bool has_inbox;
+    int rules, door;   /* which of the policies of inbox.c is in force; and where deliveries come in */
+    struct flow *flow; /* lives and dies with the engine */
+    bool queues;       /* its agents hand their answers to the daemon */
+    struct letter letters[LETTERS_MAX];
+    int letter_count, writer_count;
+    struct seen seen[SEEN_MAX]; /* by id */
+    int seen_count;
+    struct talk talks[TALKS_MAX];
+    int talk_count;
+    struct deed_of_agent deeds[TALKS_MAX];
+    int deed_count;
+    int64_t threads[WRITERS_MAX]; /* the conversation of each */
+    int64_t acknowledged[SEEN_MAX];
+    int acknowledged_count;
+    uint64_t looked; /* commits when the events were last looked at */
 
     struct arena arena; /* everything of this history */
     bool trace;
@@ -280,10 +402,8 @@ struct memory *memory_new(struct sim *sim);
 enum status memory_open(struct memory *memory, struct store **ret_store, struct why *why);
 
 /* ---- disk.c ---- */
-struct disk *disk_new(struct sim *sim);
-void disk_free(struct disk *disk);
-enum status disk_open(struct disk *disk, struct store **ret_store, struct why *why);
-void disk_power_loss(struct disk *disk, bool machine); /* the process, or the whole machine, is gone */
+void sim_disk_start(struct sim *sim);
+void sim_disk_lose_power(void);
 
 /* ---- holders.c ---- */
 void holder_start(struct sim *sim, void *holder);
@@ -304,6 +424,7 @@ void effects_wake(struct sim *sim);            /* the delivery has something to 
 void effects_hand_over(struct sim *sim);       /* what the delivery gave to the engine reaches its queue */
 int64_t place_window_us(enum place_kind kind); /* 0: it takes no keys */
 struct policy *effects_policy(void);
+void effects_shorten(struct policy *policy); /* its times are set so that they fit into a history */
 
 /* ---- post.c ---- */
 struct transport *post_transport(void);
@@ -311,6 +432,34 @@ void post_crash(struct sim *sim);
 
 /* ---- person.c ---- */
 void person_looks(struct sim *sim, void *none);
+
+/* ---- inbox.c ---- */
+extern const char *const channel_names[];
+void inbox_draw(struct sim *sim);
+void inbox_boot(struct sim *sim);
+void inbox_crash(struct sim *sim);
+struct policy *inbox_policy(int rules);
+bool rules_forward(int64_t rules, enum channel channel); /* of that version of the policy */
+
+/* ---- desk.c ---- */
+void desk_looks(struct sim *sim, void *none);
+
+/* ---- talk.c ---- */
+void talk_asked(struct sim *sim, const struct seen *event);
+struct talk *talk_of(struct sim *sim, int64_t thread, int64_t epoch);
+struct talk *talk_by_key(struct sim *sim, struct bytes key);
+void talk_operator(struct sim *sim, void *none);
+
+/* ---- judge_inbox.c ---- */
+void judge_inbox(struct sim *sim);                                /* after every commit, and at the start */
+struct seen *judge_seen(struct sim *sim, int64_t id);             /* NULL: nobody has seen it */
+void judge_arrived(struct sim *sim, const struct effect *effect); /* at whom it was forwarded to */
+void judge_replied(struct sim *sim, struct talk *talk);
+void judge_acknowledged(struct sim *sim, int64_t event); /* its sender was told so */
+void judge_inbox_end(struct sim *sim);
+
+/* ---- judge_story.c ---- */
+void judge_story(struct sim *sim);
 
 /* ---- judge_effects.c ---- */
 bool judge_effect_load(struct sim *sim, struct effect *effect, struct row_intent *ret_intent, struct row_effect *ret_row,
@@ -324,6 +473,7 @@ void judge_effects_end(struct sim *sim);
 
 /* ---- judge_rebuild.c ---- */
 void judge_rebuilt_rows(struct sim *sim, const char *name, int64_t intent);
+void judge_rebuilt_cards(struct sim *sim); /* those about events */
 
 /* ---- judge.c ---- */
 struct stored {

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/mutant.h"
+#include "disk.h"
 #include "sim.h"
 
 #define RESTART_MAX_US (300 * WHEN_MS)
@@ -106,13 +107,13 @@ static struct event next_event(struct sim *sim)
 static int64_t world_wall(struct env *env)
 {
     struct sim *sim = (struct sim *)env;
-    return INT64_C(1794787200000000) + sim->now_us + sim->wall_skew_us;
+    return INT64_C(1794787200000000) + sim->now_us + sim->idle_us + sim->wall_skew_us;
 }
 
 static int64_t world_boot(struct env *env)
 {
     struct sim *sim = (struct sim *)env;
-    return WHEN_SECOND + sim->now_us - sim->boot_origin_us;
+    return WHEN_SECOND + sim->now_us + sim->idle_us - sim->boot_origin_us;
 }
 
 static void world_random(struct env *env, void *ret_bytes, size_t size)
@@ -149,7 +150,7 @@ static enum status open_store(void *user, int lane, struct store **ret_store, in
     struct sim *sim = user;
     (void)lane;
     *ret_lane = 0;
-    return sim->tier == TIER_MEMORY ? memory_open(sim->memory, ret_store, why) : disk_open(sim->disk, ret_store, why);
+    return sim->tier == TIER_MEMORY ? memory_open(sim->memory, ret_store, why) : disk_open(sim->checkpoint_pages, ret_store, why);
 }
 
 /* What the dead process had in its memory is gone; nobody gets an answer any more. */
@@ -161,14 +162,16 @@ void sim_crash(struct sim *sim, const char *how)
     sim->step_plan++;
     sim->inbox = NULL;
     sim->step_planned = false;
+    flow_stop(sim->flow);
     engine_close(sim->engine);
     sim->engine = NULL;
+    inbox_crash(sim);
     effects_crash(sim);
     bool machine = sim_chance(sim, sim->mix.machine_reboots);
-    if (sim->disk != NULL)
-        disk_power_loss(sim->disk, machine);
+    if (machine && sim->tier == TIER_SQLITE)
+        sim_disk_lose_power();
     if (machine)
-        sim->boot_origin_us = sim->now_us;
+        sim->boot_origin_us = sim->now_us + sim->idle_us;
     int64_t down = sim_below(sim, RESTART_MAX_US);
     if (sim_chance(sim, sim->mix.outage)) {
         mark(MARK_OUTAGE);
@@ -197,8 +200,6 @@ static void restart(struct sim *sim, void *none)
         else if (status != FULL && !sim->fsync_failed) /* refusing with the reason is right when the disk itself says no */
             sim_violated(sim, "INV-9", "the daemon does not start: %s", why.text);
         sim->dead = true;
-        if (sim->disk != NULL)
-            disk_power_loss(sim->disk, false);
         sim_at(sim, sim_below(sim, RESTART_MAX_US), restart, NULL);
         return;
     }
@@ -206,6 +207,7 @@ static void restart(struct sim *sim, void *none)
     sim_say(sim, "the daemon is up");
     judge_boot(sim);
     effects_boot(sim);
+    inbox_boot(sim);
     plan_step(sim, 0);
 }
 
@@ -228,6 +230,10 @@ static void step(struct sim *sim, void *plan)
     if (sim->dead) {
         sim_crash(sim, "inside a storage operation");
         return;
+    }
+    if (sim->has_inbox) {
+        effects_hand_over(sim); /* the flow's next pass */
+        judge_inbox(sim);
     }
     int64_t after = wake - world_boot(&sim->env);
     plan_step(sim, after > STEP_DELAY_US ? after : STEP_DELAY_US);
@@ -365,7 +371,7 @@ static void draw_mix(struct sim *sim)
         sim->mix.outage = maybe(sim, 300);
     else
         sim->mix.jump = maybe(sim, 1000);
-    if (!sim->has_effects)
+    if (!sim->has_effects && !sim->has_inbox)
         return;
     sim->mix.not_sent = maybe(sim, 100);
     sim->mix.cut = maybe(sim, 100);
@@ -374,7 +380,7 @@ static void draw_mix(struct sim *sim)
     sim->mix.unsure = maybe(sim, 400);
 }
 
-static void draw_actors(struct sim *sim)
+static void draw_holders(struct sim *sim)
 {
     sim->key_count = 1 + (int)sim_below(sim, KEYS_MAX);
     for (int i = 0; i < sim->key_count; i++) {
@@ -391,15 +397,24 @@ static void draw_actors(struct sim *sim)
     sim_at(sim, QUARANTINE_US, operator_looks, NULL);
     if (sim->mix.jump > 0)
         sim_at(sim, sim_below(sim, WHEN_SECOND), jump, NULL);
-    sim_at(sim, sim->has_effects ? EFFECTS_FAULTS_END_US : FAULTS_END_US, faults_end, NULL);
-    if (sim->has_effects)
-        effects_draw(sim);
 }
 
-/* By the seed and not by chance: the other histories are what they would be without effects. */
-static bool chooses_effects(uint64_t seed)
+static void draw_actors(struct sim *sim)
 {
-    return (seed * 0x9E3779B97F4A7C15u) >> 62 == 0;
+    bool lasts = sim->has_effects || sim->has_inbox;
+    if (!sim->has_inbox)
+        draw_holders(sim);
+    sim_at(sim, lasts ? EFFECTS_FAULTS_END_US : FAULTS_END_US, faults_end, NULL);
+    if (sim->has_effects)
+        effects_draw(sim);
+    if (sim->has_inbox)
+        inbox_draw(sim);
+}
+
+/* By the seed and not by chance: the other histories are what they would be without them. In eighths. */
+static int share_of(uint64_t seed)
+{
+    return (int)((seed * 0x9E3779B97F4A7C15u) >> 61);
 }
 
 static void open_world(struct sim *sim, uint64_t seed, enum tier tier, bool trace)
@@ -409,8 +424,9 @@ static void open_world(struct sim *sim, uint64_t seed, enum tier tier, bool trac
     sim->seed = sim->random = seed;
     sim->tier = tier;
     sim->trace = trace;
-    sim->has_effects = chooses_effects(seed);
-    sim->end_us = sim->has_effects ? EFFECTS_END_US : END_US;
+    sim->has_effects = share_of(seed) < 2;
+    sim->has_inbox = share_of(seed) == 2 || share_of(seed) == 3;
+    sim->end_us = sim->has_effects || sim->has_inbox ? EFFECTS_END_US : END_US;
     arena_init(&sim->arena, 64 << 20);
     current = sim;
     store_fsync_failed = fsync_failed;
@@ -418,16 +434,18 @@ static void open_world(struct sim *sim, uint64_t seed, enum tier tier, bool trac
     if (tier == TIER_MEMORY)
         sim->memory = memory_new(sim);
     else
-        sim->disk = disk_new(sim);
+        sim_disk_start(sim);
 }
 
 static void close_world(struct sim *sim)
 {
     sim->dead = true; /* whatever is still answered reaches nobody */
+    flow_stop(sim->flow);
     engine_close(sim->engine);
+    inbox_crash(sim);
     effects_crash(sim);
-    if (sim->disk != NULL)
-        disk_free(sim->disk);
+    if (sim->tier == TIER_SQLITE)
+        disk_empty();
     arena_release(&sim->arena);
 }
 

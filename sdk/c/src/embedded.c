@@ -71,13 +71,7 @@ static enum semel_status embedded_say(struct semel *semel, const struct say *say
                                       struct why *why)
 {
     struct ledger_answer answer;
-    struct ledger_command command = {.op = say->op,
-                                     .fence = say->fence,
-                                     .result = say->result,
-                                     .error = say->error,
-                                     .effect_unknown = say->effect_unknown,
-                                     .final = say->final,
-                                     .lease_us = say->lease_us};
+    struct ledger_command command = say_command(say);
     if (!id_parse("int", bytes_of(say->intent), &command.intent))
         return SEMEL_NOT_FOUND;
     enum status status = direct_apply(&semel->direct, &command, 0, arena, &answer, why);

@@ -42,6 +42,9 @@ struct say {
     int64_t lease_us; /* extend; 0 as before */
 };
 
+/* semel.c: the same for the ledger, without its intent. */
+struct ledger_command say_command(const struct say *say);
+
 /* SEMEL_UNREACHABLE from either means: it may have been done, and the same call may be made again. */
 struct semel_way {
     enum semel_status (*claim)(struct semel *semel, const struct asked *asked, struct arena *arena, struct answer *ret,

@@ -217,29 +217,6 @@ static enum semel_status remote_claim(struct semel *semel, const struct asked *a
 
 /* ---- what a holder says ---- */
 
-static void write_say(const struct say *say, struct buf *body)
-{
-    struct json_out out = json_out_to(body);
-    json_open(&out, '{');
-    json_name(&out, "fence");
-    json_i64(&out, say->fence);
-    if (say->op == OP_CONFIRM) {
-        json_name(&out, "result");
-        json_raw(&out, say->result);
-    } else if (say->op == OP_FAIL) {
-        json_name(&out, "effect");
-        json_cstr(&out, say->effect_unknown ? "unknown" : "none");
-        json_name(&out, "final");
-        json_bool(&out, say->final);
-        json_name(&out, "error");
-        json_text(&out, say->error);
-    } else if (say->op == OP_EXTEND && say->lease_us > 0) {
-        json_name(&out, "lease_ms");
-        json_i64(&out, say->lease_us / WHEN_MS);
-    }
-    json_close(&out, '}');
-}
-
 static enum semel_status remote_say(struct semel *semel, const struct say *say, struct arena *arena, int64_t *ret_lease_us,
                                     struct why *why)
 {
@@ -248,7 +225,9 @@ static enum semel_status remote_say(struct semel *semel, const struct say *say, 
     struct reply reply = {0};
     buf_init(&body, BODY_MAX);
     buf_init(&reply.body, REPLY_MAX);
-    write_say(say, &body);
+    struct ledger_command command = say_command(say);
+    struct json_out out = json_out_to(&body);
+    ledger_write_say(&command, &out);
     snprintf(path, sizeof path, "/v1/claims/%s/%s", say->intent, ledger_op_names[say->op]);
     enum semel_status status = call(semel->remote, path, &body, 0, arena, &reply, why);
     bool done = status == SEMEL_OK && reply.status == 200 && reply.is_object && json_get(&reply.json, BYTES("state")) != NULL;

@@ -252,6 +252,19 @@ static enum semel_status ask(struct semel_claim *claim, struct asked *asked)
     }
 }
 
+struct ledger_command say_command(const struct say *say)
+{
+    return (struct ledger_command){
+        .op = say->op,
+        .fence = say->fence,
+        .result = say->result,
+        .error = say->error,
+        .effect_unknown = say->effect_unknown,
+        .final = say->final,
+        .lease_us = say->lease_us,
+    };
+}
+
 enum semel_status claim_say(struct semel_claim *claim, struct say *say, int64_t patience_us)
 {
     struct arena arena;

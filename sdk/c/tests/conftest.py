@@ -44,7 +44,7 @@ class Script:
 
     def close(self):
         self.process.stdin.close()
-        assert self.process.wait(60) == 0
+        assert self.process.wait(120) == 0
         self.process.stdout.close()
 
     def kill(self):
@@ -79,7 +79,7 @@ def unix_daemon(folder):
     path = folder / "semel.sock"
     with open(folder / "log", "wb") as log:
         process = subprocess.Popen([str(BINARY), "up", "--data", str(folder / "data"), "--listen", f"unix:{path}"], stdout=log, stderr=log)
-    end = time.monotonic() + 30
+    end = time.monotonic() + 120
     while not path.exists() and time.monotonic() < end:
         time.sleep(0.01)
     return process, f"unix:{path}"

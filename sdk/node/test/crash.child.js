@@ -15,7 +15,7 @@ const send = once(
         dieAt('after the effect');
         return { message_id: 'm-1' };
     },
-    { key: 'crash:{lead}', twoPhase: true, leaseMs: point === 'never' ? 30000 : 1500, onCrash },
+    { key: 'crash:{lead}', twoPhase: true, leaseMs: point === 'never' ? 30000 : 4000, onCrash },
 );
 
 send({ lead: key }).then(

@@ -1,5 +1,5 @@
 'use strict';
-/* A real semel for the tests: its own data, a port that the system chooses. It can be killed and started again. */
+/* A real semel for the tests: its own data, and a port that it keeps. It can be killed and started again. */
 const { spawn } = require('node:child_process');
 const { once: event } = require('node:events');
 const fs = require('node:fs');
@@ -8,6 +8,9 @@ const path = require('node:path');
 
 const BINARY = process.env.SEMEL_BINARY ?? path.join(__dirname, '../../../build/semel');
 
+/* Below the ports that the system gives to others, so that nobody takes it while the daemon is down; another test may have chosen the same. */
+const somePort = () => 15000 + Math.floor(Math.random() * 15000);
+
 function scratch() {
     return fs.mkdtempSync(path.join(os.tmpdir(), 'semel-node-'));
 }
@@ -15,10 +18,22 @@ function scratch() {
 class Daemon {
     constructor() {
         this.folder = scratch();
-        this.port = 0;
+        this.port = undefined;
     }
 
     async start() {
+        if (this.port !== undefined) return this.launch();
+        for (;;) {
+            this.port = somePort();
+            try {
+                return await this.launch();
+            } catch (error) {
+                if (!/is in use by another program/.test(error.message)) throw error;
+            }
+        }
+    }
+
+    async launch() {
         const words = ['up', '--data', path.join(this.folder, 'data'), '--listen', `127.0.0.1:${this.port}`];
         const policy = path.join(this.folder, 'semel.yaml');
         if (fs.existsSync(policy)) words.push('--policy', policy);
@@ -32,9 +47,8 @@ class Daemon {
             this.process.stdout.on('data', listen);
             this.process.stderr.on('data', listen);
             this.process.once('error', reject);
-            this.process.once('exit', () => reject(new Error(`semel did not start:\n${said}`)));
+            this.process.once('close', () => reject(new Error(`semel did not start:\n${said}`)));
         });
-        this.port = Number(/127\.0\.0\.1:(\d+)\/v1/.exec(said)[1]);
         return this;
     }
 

@@ -10,7 +10,9 @@ import pathlib
 import re
 import shutil
 import signal
+import socket
 import subprocess
+import sys
 import tempfile
 import time
 import urllib.parse
@@ -47,7 +49,8 @@ class Daemon:
         self.directory = pathlib.Path(directory or self._own or "")
         self.log = self.directory / "log"
         self.url = ""
-        self._listen = "127.0.0.1:0"
+        self._place = _reserve()
+        self._listen = "127.0.0.1:%d" % (self._place.getsockname()[1] if self._place is not None else 0)
         self._process: "Optional[subprocess.Popen[bytes]]" = None
         self.start()
         if policy is not None:
@@ -89,6 +92,8 @@ class Daemon:
 
     def remove(self) -> None:
         self.kill()
+        if self._place is not None:
+            self._place.close()
         if self._own is not None:
             shutil.rmtree(self._own, ignore_errors=True)
 
@@ -117,6 +122,16 @@ class Daemon:
         with urllib.request.urlopen(urllib.request.Request(self.url + path, **request), timeout=START_SECONDS) as reply:
             answer: Dict[str, Any] = json.load(reply)
             return answer
+
+
+def _reserve() -> Optional[socket.socket]:
+    """Keeps a port for a daemon that is killed and started again: nobody else is given it. On Linux, SO_REUSEADDR lets semel listen there."""
+    if not sys.platform.startswith("linux"):
+        return None
+    held = socket.socket()
+    held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    held.bind(("127.0.0.1", 0))
+    return held
 
 
 def _clean_environment() -> Dict[str, str]:

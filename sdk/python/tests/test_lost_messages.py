@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import re
 import subprocess
 import time
 
@@ -66,6 +67,15 @@ def test_a_lost_claim_that_lapsed_is_asked_for_again(semel, both):
         assert held.fence == 2
 
 
+def address_in(log):
+    """Where a daemon listens, when it has said so."""
+    end = time.monotonic() + 120
+    while not (found := re.search(r"(https?://127.0.0.1:[0-9]+)/v1", log.read_text())):
+        assert time.monotonic() < end, log.read_text()
+        time.sleep(0.01)
+    return found.group(1)
+
+
 @contextlib.contextmanager
 def serve(binary, directory):
     """A daemon that asks for tokens, and a token that may only claim."""
@@ -73,14 +83,9 @@ def serve(binary, directory):
     with open(log, "wb") as out:
         process = subprocess.Popen([binary, "serve", "--data", str(directory / "data"), "--listen", "127.0.0.1:0"], stdout=out, stderr=out)
     try:
-        import re
-
-        found, end = None, time.monotonic() + 30
-        while found is None and time.monotonic() < end:
-            found = re.search(r"http://127.0.0.1:[0-9]+", log.read_text())
-            time.sleep(0.01)
-        words = [binary, "token", "create", "--url", found.group(0), "--data", str(directory / "data"), "--name", "t", "--scopes", "claim"]
-        yield found.group(0), subprocess.run(words, check=True, capture_output=True, text=True).stdout.strip()
+        url = address_in(log)
+        words = [binary, "token", "create", "--url", url, "--data", str(directory / "data"), "--name", "t", "--scopes", "claim"]
+        yield url, subprocess.run(words, check=True, capture_output=True, text=True).stdout.strip()
     finally:
         process.kill()
         process.wait()

@@ -57,6 +57,7 @@ def test_the_entry_point_names_the_plugin():
 
 # ---- a crash at every step ----
 
+LEASE = 2.0  # the machine may be slow between two steps
 BEFORE_THE_ACT = ["before claim", "after claim", "before sent", "after sent"]
 
 
@@ -67,7 +68,7 @@ def test_killed_at_every_step_it_happens_once_or_is_unknown(crash_at_every_step,
         step("between two statements")
         return answer
 
-    report = crash_at_every_step(charge, "o1")
+    report = crash_at_every_step(charge, "o1", lease=LEASE)
     report.assert_once()
     names = [crash.step for crash in report.crashes]
     assert names == [*BEFORE_THE_ACT, "between two statements", "before confirm", "after confirm"]
@@ -84,7 +85,7 @@ def test_killed_at_every_step_with_a_destination_that_deduplicates(crash_at_ever
     async def charge(order):
         return effects.happen("/charges", key=current().downstream_key)
 
-    report = crash_at_every_step(charge, "o1")
+    report = crash_at_every_step(charge, "o1", lease=LEASE)
     report.assert_once()
     assert [(crash.effects, crash.value) for crash in report.crashes] == [(1, {"id": "eff_1"})] * 4
 
@@ -94,7 +95,7 @@ def test_killed_at_every_step_a_policy_applies(crash_at_every_step, effects):
     def charge(order):
         return effects.happen("/charges", key=current().downstream_key)
 
-    report = crash_at_every_step(charge, "o1", policy="workflows:\n  charge:\n    capability: idempotent\n    window: 1h\n")
+    report = crash_at_every_step(charge, "o1", lease=LEASE, policy="workflows:\n  charge:\n    capability: idempotent\n    window: 1h\n")
     report.assert_once()
     assert {crash.effects for crash in report.crashes} == {1}
 
@@ -104,7 +105,7 @@ def test_a_function_that_is_not_safe_is_found_out(crash_at_every_step, effects):
         effects.happen("/charges")
         step("after the charge")
 
-    report = crash_at_every_step(charge, "o1")
+    report = crash_at_every_step(charge, "o1", lease=LEASE)
     assert report.most == 2
     with pytest.raises(AssertionError, match="effects 2"):
         report.assert_once()

@@ -71,13 +71,15 @@ def test_a_unix_socket(tmp_path, both):
         [find_binary(), "up", "--data", str(tmp_path / "data"), "--listen", f"unix:{path}"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
     try:
-        assert both.held(both.client(f"unix:{path}"), lambda c: 7, "job:1") == 7
+        assert both.held(both.client(f"unix:{path}", patience=120), lambda c: 7, "job:1") == 7  # it is not there yet
     finally:
         process.kill()
         process.wait()
 
 
 def test_https(tmp_path, both):
+    from test_lost_messages import address_in
+
     from semel.testing import find_binary
 
     cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
@@ -85,16 +87,15 @@ def test_https(tmp_path, both):
         ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", str(key), "-out", str(cert), "-days", "2",
          "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"], check=True, capture_output=True,
     )
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    words = [find_binary(), "up", "--data", str(tmp_path / "data"), "--listen", f"127.0.0.1:{port}", "--tls-cert", str(cert), "--tls-key", str(key)]
-    process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    words = [find_binary(), "up", "--data", str(tmp_path / "data"), "--listen", "127.0.0.1:0", "--tls-cert", str(cert), "--tls-key", str(key)]
+    with open(tmp_path / "log", "wb") as log:
+        process = subprocess.Popen(words, stdout=log, stderr=log)
     try:
+        url = address_in(tmp_path / "log")
         context = ssl.create_default_context(cafile=str(cert))
-        assert both.held(both.client(f"https://127.0.0.1:{port}", tls=context), lambda c: 7, "job:1") == 7
+        assert both.held(both.client(url, tls=context), lambda c: 7, "job:1") == 7
         with pytest.raises(Unreachable, match="certificate|CERTIFICATE|verify"):
-            both.held(both.client(f"https://127.0.0.1:{port}", patience=0.1), lambda c: 7, "job:1")
+            both.held(both.client(url, patience=0.1), lambda c: 7, "job:1")
     finally:
         process.kill()
         process.wait()
@@ -163,6 +164,6 @@ def test_a_long_wait_is_asked_for_in_slices(semel, both, monkeypatch):
     proxy = Lossy(address(semel.url))
     semel.client().ask("job", "job:1")
     with pytest.raises(InProgress):
-        both.held(both.client(proxy.url, timeout=5), lambda c: 1, "job:1", wait=0.3)
+        both.held(both.client(proxy.url, timeout=60), lambda c: 1, "job:1", wait=3)
     assert len(proxy.seen) >= 3
     proxy.close()
