@@ -10,6 +10,7 @@ static struct engine_command call_of(const char *key)
 {
     struct engine_command claim = house_claim(key);
     claim.ledger.capability = CAPABILITY_IDEMPOTENT;
+    claim.ledger.lease_us = WHEN_HOUR; /* none ends by itself here, however slow the machine is */
     return claim;
 }
 

@@ -48,7 +48,6 @@ extern const struct cli_option threads_ls_options[];
 extern const struct cli_option token_create_options[];
 extern const struct cli_option trigger_options[];
 extern const struct cli_option why_options[];
-extern const struct cli_option threads_ls_options[];
 extern const char *const completion_shells[];
 
 int agents_start_run(struct cli *cli);

@@ -511,7 +511,9 @@ enum status engine_start(struct engine *engine, struct why *why)
     if (pthread_create(&engine->writer, NULL, lead_writer_main, engine) != 0 ||
         pthread_create(&engine->reader, NULL, reader_main, engine) != 0)
         return why_set(why, FULL, "no thread could be started");
+    pthread_mutex_lock(&engine->lock); /* the writer reads what is beside it already */
     engine->started = true;
+    pthread_mutex_unlock(&engine->lock);
     return engine->hear != NULL ? hear_start(engine->hear, why) : OK;
 }
 

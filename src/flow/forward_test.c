@@ -224,3 +224,34 @@ TEST(an_event_too_large_to_be_forwarded_keeps_nobody_waiting)
     free(record);
     world_close(&world);
 }
+
+/* ---- quarantine ---- */
+
+static void put_meta(struct world *world, const char *name, const char *value)
+{
+    struct q_meta_put put = {bytes_of(name), bytes_of(value)};
+    struct why why;
+    struct store *store = engine_store(world->house.engine);
+    CHECK_INT(store_begin(store, &why), OK);
+    CHECK_INT(store_run(store, &META_PUT, &put, 1, NULL, NULL, NULL, &why), OK);
+    CHECK_INT(store_commit(store, &why), OK);
+}
+
+/* What may have been forwarded before data was lost is unknown; what a person decides about it needs the request. */
+TEST_BOTH(in_quarantine_a_forward_is_unknown_and_keeps_its_request)
+{
+    struct world world;
+    world_open(&world, storage);
+    put_meta(&world, "epoch", "2");
+    put_meta(&world, "quarantine", "a test");
+    later(&world, WHEN_SECOND);
+    engine_step(world.house.engine, NULL);
+    int64_t a = stage(&world, "form", "d1", "jon@acme.io", QUESTION);
+    pass(&world);
+    expect(&world, a, EVENT_ACCEPTED, "new", 0);
+    CHECK_INT(house_intent(&world.house, look(&world, a).intent).state, STATE_UNKNOWN);
+    CHECK_INT(forwards(&world), 1);
+    CHECK_INT(open_cards(&world), 1);
+    CHECK_INT(look_card(&world).kind, EXCEPTION_UNKNOWN_OUTCOME);
+    world_close(&world);
+}

@@ -26,7 +26,7 @@ static struct lead_given given_of(const struct item *item)
         .source = item->known.row.source,
         .name = incoming->name,
         .company = incoming->company,
-        .country = incoming->country,
+        .country = incoming->country.len > 0 || item->source == NULL ? incoming->country : item->source->region,
         .event = item->known.row.id,
     };
     for (size_t i = 0; i < incoming->identity_count; i++) {

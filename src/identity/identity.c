@@ -2,6 +2,8 @@
 
 #include <unicode/uidna.h>
 
+#include "match/match.h"
+
 enum { PHONE_DIGITS_MIN = 5, PHONE_DIGITS_MAX = 20, MENTION_DIGITS_MIN = 8, HOST_MAX = 253, LOCAL_MAX = 64 };
 
 const char *const identity_kind_names[] = {"email", "phone", "other", NULL};
@@ -123,6 +125,23 @@ struct bytes identity_phone(struct bytes text, struct arena *arena)
     if (bytes_starts(number, BYTES("00")))
         number = bytes_from(number, 2);
     return number.len >= PHONE_DIGITS_MIN && number.len <= PHONE_DIGITS_MAX ? arena_dup(arena, number) : BYTES_NONE;
+}
+
+static bool is_international(struct bytes text)
+{
+    return bytes_starts(text, BYTES("+")) || bytes_starts(text, BYTES("00"));
+}
+
+/* A valid number of the region in its international form; a number of anywhere else is what it is. */
+struct bytes identity_phone_of(struct bytes text, struct bytes region, struct arena *arena)
+{
+    struct match_phone phone;
+    struct why why;
+    struct bytes digits = identity_phone(text, arena);
+    if (region.len == 0 || is_international(without_scheme(trim(text))) ||
+        match_phone_make(text, region, arena, &phone, &why) != OK)
+        return digits;
+    return phone.valid && phone.e164.len > 1 ? bytes_from(phone.e164, 1) : digits;
 }
 
 /* ---- what a text mentions ---- */

@@ -27,6 +27,10 @@ struct bytes identity_email(struct bytes text, struct arena *arena);
  * is no number of 5 to 20 digits. */
 struct bytes identity_phone(struct bytes text, struct arena *arena);
 
+/* The same for a number that may be a national one of `region` (two letters; BYTES_NONE: there are none): "06 12 34 56 78" in FR →
+ * "33612345678". What says by '+' or "00" that it is international is read as above. */
+struct bytes identity_phone_of(struct bytes text, struct bytes region, struct arena *arena);
+
 /* Addresses and international numbers that `text` mentions, at most `max` of them; returns how many. */
 size_t identity_mentions(struct bytes text, struct arena *arena, struct identity *ret, size_t max);
 

@@ -69,6 +69,31 @@ TEST(a_number_is_its_digits)
     arena_release(&arena);
 }
 
+TEST(a_national_number_is_read_by_the_region_and_others_stay_what_they_are)
+{
+    static const struct {
+        const char *text, *region, *want;
+    } rows[] = {
+        {"06 12 34 56 78", "FR", "33612345678"},
+        {"(415) 555-2671", "US", "14155552671"},
+        {"tel:06.12.34.56.78", "FR", "33612345678"},
+        {"33612345678", "FR", "33612345678"},
+        {"+5215512345678", "MX", "5215512345678"}, /* as it was stored before there were regions */
+        {"005215512345678", "MX", "5215512345678"},
+        {"whatsapp:+551187654321", "BR", "551187654321"},
+        {"0612345678", NULL, "0612345678"},
+        {"0612", "FR", NULL},
+        {"0000000000", "FR", "00000000"},
+        {"AMAZON", "FR", NULL},
+        {"", "FR", NULL},
+    };
+    struct arena arena;
+    arena_init(&arena, 1 << 20);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        CHECK_TEXT(identity_phone_of(bytes_of(rows[i].text), bytes_of(rows[i].region), &arena), rows[i].want);
+    arena_release(&arena);
+}
+
 TEST(a_text_mentions_addresses_and_numbers_once_each)
 {
     struct arena arena;

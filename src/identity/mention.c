@@ -121,14 +121,14 @@ static bool may_begin(struct bytes text, size_t i)
     return is_digit(text.at[i]) && !is_letter(before) && !is_digit(before) && !is_one_of(before, "#$@_=&%,.");
 }
 
-void mention_phones(struct bytes text, struct arena *arena, struct identity *list, size_t *count, size_t max)
+void mention_phones(struct bytes text, struct bytes region, struct arena *arena, struct identity *list, size_t *count, size_t max)
 {
     for (size_t i = 0; i < text.len && *count < max; i++) {
         if (!may_begin(text, i))
             continue;
         struct run run = run_at(text, i);
         if (is_phone(text, &run)) {
-            struct bytes value = identity_phone((struct bytes){text.at + run.start, run.end - run.start}, arena);
+            struct bytes value = identity_phone_of((struct bytes){text.at + run.start, run.end - run.start}, region, arena);
             identity_add(list, count, max, (struct identity){.kind = IDENTITY_PHONE, .value = value});
         }
         if (run.end > i)

@@ -7,7 +7,9 @@
 
 #include "identity/identity.h"
 
-/* Adds those in `text` to `list`, which has `*count` of at most `max`; each once. Values are in the arena. */
-void mention_phones(struct bytes text, struct arena *arena, struct identity *list, size_t *count, size_t max);
+/* Adds those in `text` to `list`, which has `*count` of at most `max`; each once. Values are in the arena. National numbers of `region`
+ * (two letters; BYTES_NONE for none) become international ones. */
+void mention_phones(struct bytes text, struct bytes region, struct arena *arena, struct identity *list, size_t *count,
+                    size_t max);
 
 #endif

@@ -9,7 +9,7 @@ static void find_phones(const char *text)
 {
     arena_init(&arena, 1 << 20);
     count = 0;
-    mention_phones(bytes_of(text), &arena, list, &count, 16);
+    mention_phones(bytes_of(text), BYTES_NONE, &arena, list, &count, 16);
 }
 
 TEST(phones_are_found_as_people_write_them)
@@ -64,4 +64,14 @@ TEST(two_phones_stay_two_and_the_same_is_one)
     find_phones("+33612345678, +33612345679 or +33 6 12 34 56 78");
     CHECK_INT(count, 2);
     CHECK_TEXT(list[1].value, "33612345679");
+}
+
+TEST(a_national_number_in_a_text_is_read_by_the_region)
+{
+    count = 0;
+    arena_init(&arena, 1 << 20);
+    mention_phones(BYTES("Tel.: 06 12 34 56 78"), BYTES("FR"), &arena, list, &count, 16);
+    CHECK_INT(count, 1);
+    CHECK_TEXT(list[0].value, "33612345678");
+    arena_release(&arena);
 }

@@ -48,7 +48,7 @@ static enum status connect(struct leads *leads, struct lead_act *act, struct rec
 
 enum status leads_merge(struct leads *leads, struct lead_act *act, struct why *why)
 {
-    struct record_node *a, *b;
+    struct record_node *a = NULL, *b = NULL;
     TRY(leads_load_record(leads, act->space, act->lead, &a, why));
     TRY(leads_load_record(leads, act->space, act->other, &b, why));
     return connect(leads, act, a, b, why);
@@ -158,8 +158,8 @@ static enum status part(struct leads *leads, struct record_node *from, struct wh
 
 enum status leads_undo(struct leads *leads, struct lead_act *act, struct why *why)
 {
-    struct edge_node *edge;
-    struct record_node *a, *b;
+    struct edge_node *edge = NULL;
+    struct record_node *a = NULL, *b = NULL;
     TRY(load_edge(leads, act, &edge, &a, &b, why));
     act->end = edge->row.undone != 0 || edge->row.kind == LEAD_EDGE_ASKED ? LEAD_ACT_BEFORE : LEAD_ACT_DONE;
     if (act->end == LEAD_ACT_DONE) {
@@ -180,8 +180,8 @@ enum status leads_undo(struct leads *leads, struct lead_act *act, struct why *wh
 
 enum status leads_answer(struct leads *leads, struct lead_act *act, bool same, struct why *why)
 {
-    struct edge_node *edge;
-    struct record_node *a, *b;
+    struct edge_node *edge = NULL;
+    struct record_node *a = NULL, *b = NULL;
     TRY(load_edge(leads, act, &edge, &a, &b, why));
     act->lead = a->lead->id;
     act->other = b->lead->id;

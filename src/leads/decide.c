@@ -163,7 +163,7 @@ static enum status ask(struct leads *leads, struct deciding *deciding, struct le
 {
     struct record_node *record = deciding->record, *anchor = anchor_in(leads, deciding->query, lead);
     struct apart apart = leads_apart(leads, record->lead, lead);
-    struct edge_node *edge;
+    struct edge_node *edge = NULL;
     if (apart.different != NULL || apart.asked != NULL)
         return OK;
     TRY(add_edge(leads, LEAD_EDGE_ASKED, record, anchor, result->rule, result, &edge, why));
@@ -204,7 +204,7 @@ static enum status join(struct leads *leads, struct deciding *deciding, struct l
                         const char *rule, struct why *why)
 {
     struct record_node *anchor = anchor_in(leads, deciding->query, lead);
-    struct edge_node *edge;
+    struct edge_node *edge = NULL;
     deciding->joined[deciding->joined_count++] = lead->person;
     TRY(add_edge(leads, LEAD_EDGE_SAME, deciding->record, anchor, rule, result, &edge, why));
     if (deciding->answer->edge == 0)

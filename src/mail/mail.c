@@ -11,6 +11,7 @@
 struct mail {
     GMimeMessage *message;
     GMimeHeaderList *headers;
+    struct bytes region; /* whose national phone numbers are understood */
     struct arena *arena;
     struct incoming *out;
     struct bytes own; /* the text with its signature, where telephone numbers are */
@@ -319,7 +320,7 @@ static void read_mentions(struct mail *mail)
     size_t count = identity_mentions(mail->own, mail->arena, found, INCOMING_IDENTITIES_MAX);
     for (size_t i = 0; i < count; i++)
         identity_add(out->identities, &out->identity_count, INCOMING_IDENTITIES_MAX - 2, found[i]);
-    mention_phones(mail->own, mail->arena, out->identities, &out->identity_count, INCOMING_IDENTITIES_MAX);
+    mention_phones(mail->own, mail->region, mail->arena, out->identities, &out->identity_count, INCOMING_IDENTITIES_MAX);
 }
 
 /* ---- what nobody wrote ---- */
@@ -425,12 +426,12 @@ static GMimeMessage *parse(struct bytes raw)
     return message;
 }
 
-enum status mail_read(struct bytes raw, struct arena *arena, struct incoming *ret, struct why *why)
+enum status mail_read(struct bytes raw, struct bytes region, struct arena *arena, struct incoming *ret, struct why *why)
 {
     TRY(check_limits(raw, why));
     pthread_once(&once, set_up);
     struct incoming out = {.piece = raw};
-    struct mail mail = {.arena = arena, .out = &out};
+    struct mail mail = {.region = region, .arena = arena, .out = &out};
     if (raw.len == 0 || (mail.message = parse(raw)) == NULL)
         return why_set(why, INVALID, "this is no mail: it has no header");
     mail.headers = g_mime_object_get_header_list(GMIME_OBJECT(mail.message));

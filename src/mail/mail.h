@@ -36,7 +36,7 @@ enum {
     MAIL_ID_SIZE_MAX = 900,
 };
 
-/* INVALID when it is no mail (no header), or over a limit. The texts are in the arena; `piece` is `raw`. */
-CHECKED enum status mail_read(struct bytes raw, struct arena *arena, struct incoming *ret, struct why *why);
+/* `region` is that of the source. INVALID when it is no mail (no header), or over a limit. The texts are in the arena; `piece` is `raw`. */
+CHECKED enum status mail_read(struct bytes raw, struct bytes region, struct arena *arena, struct incoming *ret, struct why *why);
 
 #endif

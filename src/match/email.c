@@ -120,7 +120,7 @@ static struct bytes mended_domain(struct bytes domain)
     if (domain_is_free_mail(domain) || rules_find(LIST_DISPOSABLE, domain) != NULL)
         return BYTES_NONE;
     for (size_t i = 0; (row = rules_at(LIST_OFTEN_MISTYPED, i)) != NULL; i++)
-        if (similar_edits(domain, row->word) == 1 && (row->word.len > 7 || domain.len >= row->word.len))
+        if (domain.len + 1 >= row->word.len && domain.len <= row->word.len + 1 && similar_edits(domain, row->word) == 1)
             return row->word;
     return BYTES_NONE;
 }
@@ -160,7 +160,9 @@ static bool is_placeholder(struct bytes local, struct bytes domain)
     if (rules_find(LIST_PLACEHOLDER_DOMAINS, domain) != NULL || rules_find(LIST_PLACEHOLDER_SUFFIXES, top) != NULL)
         return true;
     bool word = rules_find(LIST_PLACEHOLDER_MAILBOXES, local) != NULL;
-    return word && (bytes_eq(local, first) || domain_is_free_mail(domain));
+    if (word && domain_is_free_mail(domain))
+        return true;
+    return (word || rules_find(LIST_PLACEHOLDER_WORDS, local) != NULL) && bytes_eq(local, first);
 }
 
 static enum match_email_class class_of(struct bytes local, struct bytes domain)

@@ -31,7 +31,7 @@ TEST(an_address_has_what_is_mailed_and_what_is_compared)
         {"SALES@acme.io", "SALES@acme.io", "sales@acme.io", "sales@acme.io", MATCH_EMAIL_ROLE},
         {"noreply-7@acme.io", NULL, NULL, NULL, MATCH_EMAIL_NO_REPLY},
         {"me@example.com", "me@example.com", NULL, NULL, MATCH_EMAIL_PLACEHOLDER},
-        {"test@gmail.com", "test@gmail.com", NULL, NULL, MATCH_EMAIL_PLACEHOLDER},
+        {"noemail@gmail.com", "noemail@gmail.com", NULL, NULL, MATCH_EMAIL_PLACEHOLDER},
         {"test@acme.io", "test@acme.io", "test@acme.io", "test@acme.io", MATCH_EMAIL_PERSONAL},
         {"jo@a@b.io", NULL, NULL, NULL, MATCH_EMAIL_INVALID},
         {"jo..roe@acme.io", NULL, NULL, NULL, MATCH_EMAIL_INVALID},

@@ -23,6 +23,12 @@ static uint32_t most(uint32_t a, uint32_t b)
     return a > b ? a : b;
 }
 
+static void note_holders(struct evidence *evidence, bool equal, uint32_t holders)
+{
+    evidence->alone |= equal && holders <= 1;
+    evidence->household |= equal && holders <= (uint32_t)rules_get()->household_max;
+}
+
 /* ---- ids of other systems ---- */
 
 static void gather_ids(const struct match_person *record, const struct match_person *lead, struct evidence *evidence)
@@ -117,7 +123,8 @@ static void gather_emails(const struct match_person *record, const struct match_
     uint32_t holders = most(ours->holders, theirs->holders);
     evidence->email = best >= EMAIL_ALIAS;
     evidence->email_differs = best == EMAIL_DIFFERS;
-    evidence->alone |= evidence->email && holders <= 1;
+    note_holders(evidence, evidence->email, holders);
+    evidence->own_domain = evidence->email && ours->company.at != NULL;
     evidence->weak_identifier |= best == EMAIL_WEAK;
     add_line(evidence, "email", email_level_names[best], ours->exact, theirs->exact, email_mb(evidence, best, holders), holders);
 }
@@ -239,7 +246,7 @@ static void gather_phones(const struct match_person *record, const struct match_
     uint32_t holders = most(ours->holders, theirs->holders);
     enum match_phone_kind kind = ours->e164.at != NULL ? ours->kind : theirs->e164.at != NULL ? theirs->kind : MATCH_PHONE_EITHER;
     evidence->phone = best >= PHONE_NATIONAL;
-    evidence->alone |= evidence->phone && holders <= 1;
+    note_holders(evidence, evidence->phone, holders);
     evidence->weak_identifier |= best > PHONE_GENERIC && best < PHONE_NATIONAL;
     add_line(evidence, "phone", phone_level_names[best], shown_phone(ours), shown_phone(theirs),
              phone_mb(evidence, best, kind, holders), holders);
@@ -288,6 +295,25 @@ static void gather_suffixes(const struct match_person *record, const struct matc
     add_line(evidence, "suffix", level, ours, theirs, weight, 0);
 }
 
+static bool is_full(struct bytes given)
+{
+    return given.len > 1;
+}
+
+/* An initial, or no given name, agrees with nobody where the lead has a full one that does not. */
+static bool is_better(const struct name_match *one, const struct name_match *best)
+{
+    bool one_full = one->given == GIVEN_CONFLICT && is_full(one->ours->given) && is_full(one->theirs->given);
+    bool best_full = best->given == GIVEN_CONFLICT && is_full(best->ours->given) && is_full(best->theirs->given);
+    bool one_vague = one->given == GIVEN_INITIAL || one->given == GIVEN_UNKNOWN;
+    bool best_vague = best->given == GIVEN_INITIAL || best->given == GIVEN_UNKNOWN;
+    if (one_full && best_vague)
+        return true;
+    if (best_full && one_vague)
+        return false;
+    return one->total_mb != best->total_mb ? one->total_mb > best->total_mb : one->given_mb > best->given_mb;
+}
+
 static void gather_names(const struct match_person *record, const struct match_person *lead, struct evidence *evidence)
 {
     const struct rules *rules = rules_get();
@@ -298,7 +324,7 @@ static void gather_names(const struct match_person *record, const struct match_p
     for (size_t i = 0; i < record->name_count; i++) {
         for (size_t j = 0; j < lead->name_count; j++) {
             struct name_match match = name_compare(&record->names[i], &lead->names[j], shared);
-            if (!found || match.total_mb > best.total_mb)
+            if (!found || is_better(&match, &best))
                 best = match;
             found = true;
         }
@@ -369,6 +395,7 @@ static void gather_companies(const struct match_person *record, const struct mat
         evidence->place = true;
         add_line(evidence, "domain", "same", website, website, rules->domain_same_mb, 0);
     } else if (record->company_count > 0 && lead->company_count > 0) {
+        evidence->company_differs = true;
         add_line(evidence, "company", "differs", record->companies[0].raw, lead->companies[0].raw, rules->company_differs_mb, 0);
     }
 }

@@ -57,8 +57,10 @@ struct bytes fold_trim(struct bytes text)
             break;
     }
     for (;;) {
+        if (text.len == 0)
+            return text;
         const char *end = text.at + text.len;
-        if (text.len > 0 && end[-1] != '\0' && strchr(white, end[-1]) != NULL)
+        if (end[-1] != '\0' && strchr(white, end[-1]) != NULL)
             text.len--;
         else if (text.len >= 2 && memcmp(end - 2, "\xc2\xa0", 2) == 0)
             text.len -= 2;
@@ -128,7 +130,7 @@ static struct bytes fold_units(UChar units[UNITS], int32_t len, struct arena *ar
 struct bytes fold_text(struct bytes text, struct arena *arena)
 {
     UChar units[UNITS];
-    char out[MATCH_VALUE_MAX];
+    char out[MATCH_VALUE_MAX] = "";
     text = clip(text);
     if (!is_ascii(text))
         return fold_units(units, to_units(text, units), arena);
@@ -249,7 +251,8 @@ struct bytes fold_sorted(struct bytes text, struct arena *arena)
         if (word.len > 0)
             words[count++] = word;
     }
-    qsort(words, count, sizeof *words, compare_words);
+    if (count > 1)
+        qsort(words, count, sizeof *words, compare_words);
     for (size_t i = 0; i < count; i++) {
         if ((i > 0 && bytes_eq(words[i], words[i - 1])) || len + words[i].len + 1 > sizeof out)
             continue;

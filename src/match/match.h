@@ -93,7 +93,7 @@ struct match_name {
     struct bytes given, middle, family; /* folded: lower-case ASCII letters, words by one space. Absent when not known */
     struct bytes given_too, family_too; /* the other way to write ä ö ü å ø; absent when there is none */
     struct bytes suffix;                /* "jr", "sr", "2" … : tells generations apart */
-    bool ordered;                       /* which part is the family name is known, not guessed */
+    bool ordered;                       /* "Family, Given": which is which is said, not guessed */
 };
 
 /* `full`, or the parts; parts go before. A name without a letter has neither given nor family. */
@@ -229,9 +229,9 @@ struct match_result {
 void match_compare(const struct match_person *record, const struct match_person *lead, const struct match_world *world,
                    struct match_result *ret);
 
-/* The same from what was stored: unpacked and compared again. */
+/* The same from what was stored: unpacked and compared again. The lines refer to the arena and to what is packed. */
 CHECKED enum status match_explain(struct bytes packed_record, struct bytes packed_lead, const struct match_world *world,
-                                  struct match_result *ret, struct why *why);
+                                  struct arena *arena, struct match_result *ret, struct why *why);
 
 /* The sentence of a rule, and of a line ("same e-mail address", "used by 3 leads"), for people. */
 const char *match_rule_sentence(const char *rule);
@@ -246,6 +246,10 @@ struct match_choice {
 };
 
 void match_choose(const struct match_result *results, size_t count, struct match_choice *ret);
+
+/* A record is the same as both leads: true when nothing that the leads themselves say speaks against one person (names, generations,
+ * dates of birth). Otherwise a person must look before they become one. */
+bool match_may_bridge(const struct match_person *a, const struct match_person *b);
 
 /* 1 - p of an automatic answer with this score, in millionths: the running sum is the expected number of false merges. */
 uint32_t match_doubt_ppm(int64_t score_mb);

@@ -14,6 +14,8 @@
     X(review_from_mb)        \
     X(leads_floor)           \
     X(generic_from)          \
+    X(household_max)         \
+    X(name_alone_from_mb)    \
     X(certain_mb)            \
     X(email_same_mb)         \
     X(phone_mobile_mb)       \
@@ -86,6 +88,7 @@ enum rules_list {
     LIST_ROLE_MAILBOXES,
     LIST_NO_REPLY,
     LIST_PLACEHOLDER_MAILBOXES,
+    LIST_PLACEHOLDER_WORDS,
     LIST_PLACEHOLDER_DOMAINS,
     LIST_PLACEHOLDER_SUFFIXES,
     LIST_PROVIDERS, /* value: index of the provider */
@@ -93,6 +96,7 @@ enum rules_list {
     LIST_DISPOSABLE,
     LIST_OFTEN_MISTYPED,
     LIST_DOTS_ANYWHERE,
+    LIST_COUNT,
 };
 
 struct rules_word {
@@ -188,7 +192,7 @@ struct name_match {
 /* `shared`: an identifier is equal, so that the family name says less. */
 struct name_match name_compare(const struct match_name *a, const struct match_name *b, bool shared);
 
-/* The local part of an address bears the name. */
+/* The local part of an address bears the whole name. */
 bool name_in_mailbox(const struct match_name *name, const struct match_email *email);
 
 /* ---- evidence.c: what a comparison found, beside its lines ---- */
@@ -199,9 +203,12 @@ struct evidence {
     bool same_id;                /* an id of another system is equal */
     bool email, phone;           /* a strong identifier is equal */
     bool alone;                  /* … and no other lead holds it */
+    bool household;              /* … or so few that full names tell them apart */
+    bool own_domain;             /* the equal address is a company's, where mailboxes are one person's */
     bool weak_identifier;        /* one that may be equal: an alias, a typo, another extension, a thread */
     bool email_differs;
-    bool place, born, born_differs; /* company, domain or postcode; date of birth */
+    bool place, company_differs; /* company, domain or postcode */
+    bool born, born_differs;
     bool nameless, both_nameless;
     bool names_agree, names_conflict;
     bool suffix_conflict, suffix_unknown;

@@ -44,6 +44,8 @@ static void strip(struct words *words, struct bytes *ret_suffix)
 {
     while (words->count > 1 && rules_find(LIST_HONORIFICS, words->at[0]) != NULL)
         drop_first(words);
+    if (words->count > 2 && bytes_is(words->at[0], "m"))
+        drop_first(words); /* Monsieur; "M. Dupont" alone may be an initial */
     while (words->count > 1) {
         struct bytes last = words->at[words->count - 1];
         const struct rules_word *suffix = rules_find(LIST_SUFFIXES, last);
@@ -89,21 +91,12 @@ static size_t family_start(const struct words *words)
     return words->count - 1;
 }
 
-static bool is_particle(struct bytes word)
-{
-    return rules_find(LIST_PARTICLES, word) != NULL;
-}
-
 /* "Given Middle de la Family", or one word, which stands as a given name. */
 static void parse_full(struct words *words, struct arena *arena, struct match_name *name)
 {
     strip(words, &name->suffix);
     if (words->count == 0)
         return;
-    if (words->count > 1 && is_particle(words->at[0]) && words->at[0].len > 1 && words->count == 2) {
-        name->family = join(words, 0, 2, arena); /* "van Dijk" alone */
-        return;
-    }
     size_t family = words->count > 1 ? family_start(words) : 1;
     name->given = join(words, 0, 1, arena);
     name->middle = join(words, 1, family, arena);
@@ -118,7 +111,6 @@ static void parse_ordered(struct words *family, struct words *given, struct aren
     name->family = join(family, 0, family->count, arena);
     name->given = given->count > 0 ? join(given, 0, 1, arena) : BYTES_NONE;
     name->middle = join(given, 1, given->count, arena);
-    name->ordered = true;
 }
 
 /* What is behind the comma is a given name, not "Jr" or "PhD" alone. */
@@ -150,6 +142,7 @@ static void parse(struct bytes full, struct bytes given, struct bytes family, fo
     }
     if (words.count + more.count > 0) {
         parse_ordered(&words, &more, arena, name);
+        name->ordered = given.len == 0 && family.len == 0; /* two fields of a form are filled in wrongly often enough */
         return;
     }
     words = split(fold(full, arena));

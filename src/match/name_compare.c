@@ -140,8 +140,9 @@ static enum family_level family_level(struct bytes a, struct bytes b)
 
 static int32_t family_weight(enum family_level level, struct bytes name, bool shared)
 {
+    char letters[MATCH_VALUE_MAX];
     const struct rules *rules = rules_get();
-    const struct rules_word *row = rules_find(LIST_FAMILY, name);
+    const struct rules_word *row = rules_find(LIST_FAMILY, (struct bytes){letters, squeeze(name, letters)});
     int32_t frequency = row != NULL ? row->value : rules->unknown_family_mb;
     switch (level) {
     case FAMILY_UNKNOWN:
@@ -239,12 +240,17 @@ static struct name_match compare_as_written(const struct match_name *a, const st
     return match;
 }
 
-/* The given name of one against the family name of the other, when nobody said which is which. A single word may be either. */
-static struct name_match compare_swapped(const struct match_name *a, const struct match_name *b, bool shared)
+/* The given name of one against the family name of the other: one of them stands in the wrong order, `theirs_wrong` says which. */
+static struct name_match compare_swapped(const struct match_name *a, const struct match_name *b, bool theirs_wrong, bool shared)
 {
     struct name_match match = {.ours = a, .theirs = b, .swapped = true};
-    compare_given(a->given, a->given_too, b->family, b->family_too, &match);
-    compare_family(a->family, a->family_too, b->given, b->given_too, shared, &match);
+    if (theirs_wrong) {
+        compare_given(a->given, a->given_too, b->family, b->family_too, &match);
+        compare_family(a->family, a->family_too, b->given, b->given_too, shared, &match);
+    } else {
+        compare_given(a->family, a->family_too, b->given, b->given_too, &match);
+        compare_family(a->given, a->given_too, b->family, b->family_too, shared, &match);
+    }
     if (a->family.len == 0 || b->family.len == 0) { /* one word: it is the other's family name */
         struct bytes word = a->family.len == 0 ? a->given : b->given;
         struct bytes family = a->family.len == 0 ? b->family : a->family;
@@ -257,14 +263,26 @@ static struct name_match compare_swapped(const struct match_name *a, const struc
     return match;
 }
 
+static bool agrees(const struct name_match *match)
+{
+    return match->given != GIVEN_CONFLICT && match->family != FAMILY_CONFLICT && match->total_mb > 0;
+}
+
+/* The same answer whichever of both comes first. */
+static bool is_more(const struct name_match *a, const struct name_match *b)
+{
+    return a->total_mb != b->total_mb ? a->total_mb > b->total_mb : a->given_mb > b->given_mb;
+}
+
 struct name_match name_compare(const struct match_name *a, const struct match_name *b, bool shared)
 {
-    struct name_match written = compare_as_written(a, b, shared);
-    if (a->ordered && b->ordered)
-        return written;
-    struct name_match swapped = compare_swapped(a, b, shared);
-    bool agrees = swapped.given != GIVEN_CONFLICT && swapped.family != FAMILY_CONFLICT && swapped.total_mb > 0;
-    return agrees && swapped.total_mb > written.total_mb ? swapped : written;
+    struct name_match best = compare_as_written(a, b, shared);
+    struct name_match ours = compare_swapped(a, b, false, shared), theirs = compare_swapped(a, b, true, shared);
+    if (!a->ordered && agrees(&ours) && is_more(&ours, &best))
+        best = ours;
+    if (!b->ordered && agrees(&theirs) && is_more(&theirs, &best))
+        best = theirs;
+    return best;
 }
 
 /* ---- the mailbox's name ---- */
@@ -281,9 +299,5 @@ bool name_in_mailbox(const struct match_name *name, const struct match_email *em
     struct bytes family = {own, squeeze(name->family, own)};
     bool has_family = family.len >= 3 && memmem(letters, len, family.at, family.len) != NULL;
     bool has_given = name->given.len >= 3 && memmem(letters, len, name->given.at, name->given.len) != NULL;
-    if (has_family && has_given)
-        return true;
-    /* "jroe" and "roej": the initial and the family name, nothing more. */
-    return has_family && name->given.len > 0 && len == family.len + 1 &&
-           (letters[0] == name->given.at[0] || letters[len - 1] == name->given.at[0]);
+    return has_family && has_given;
 }

@@ -14,9 +14,12 @@ static struct {
     struct rules_word words[WORDS_MAX];
     size_t word_count;
     uint16_t slots[SLOTS]; /* index + 1 */
+    struct {
+        size_t first, count;
+    } lists[LIST_COUNT]; /* the words of a list stand together */
 } tables;
 
-static const char *const list_names[] = {
+static const char *const list_names[LIST_COUNT] = {
     [LIST_GIVEN] = "given",
     [LIST_FAMILY] = "family",
     [LIST_NICKNAMES] = "nicknames",
@@ -31,6 +34,7 @@ static const char *const list_names[] = {
     [LIST_ROLE_MAILBOXES] = "role_mailboxes",
     [LIST_NO_REPLY] = "no_reply",
     [LIST_PLACEHOLDER_MAILBOXES] = "placeholder_mailboxes",
+    [LIST_PLACEHOLDER_WORDS] = "placeholder_words",
     [LIST_PLACEHOLDER_DOMAINS] = "placeholder_domains",
     [LIST_PLACEHOLDER_SUFFIXES] = "placeholder_suffixes",
     [LIST_PROVIDERS] = "providers",
@@ -135,12 +139,14 @@ static void add_row(enum rules_list list, const struct yaml *name, const struct 
 static void add_list(enum rules_list list, const struct yaml *node)
 {
     ASSERT(node != NULL);
+    tables.lists[list].first = tables.word_count;
     if (node->kind == YAML_TEXT)
         add_words(list, node->text, 0, BYTES_NONE);
     for (const struct yaml *at = node->first; at != NULL && node->kind == YAML_LIST; at = at->next)
         add_word(list, at->text, 0, BYTES_NONE);
     for (const struct yaml *at = node->first; at != NULL && node->kind == YAML_MAP; at = at->next->next)
         add_row(list, at, at->next);
+    tables.lists[list].count = tables.word_count - tables.lists[list].first;
 }
 
 static void read_rules(void)
@@ -156,7 +162,7 @@ static void read_rules(void)
 #define MATCH_SETTING_READ(name) tables.numbers.name = number(settings, #name);
     MATCH_SETTINGS(MATCH_SETTING_READ)
 #undef MATCH_SETTING_READ
-    for (size_t i = 0; i < sizeof list_names / sizeof *list_names; i++)
+    for (size_t i = 0; i < LIST_COUNT; i++)
         add_list((enum rules_list)i, member(root, list_names[i]));
 }
 
@@ -205,10 +211,7 @@ const struct rules_word *rules_find(enum rules_list list, struct bytes word)
 const struct rules_word *rules_at(enum rules_list list, size_t index)
 {
     need_rules();
-    for (size_t i = 0; i < tables.word_count; i++)
-        if (tables.words[i].list == list && index-- == 0)
-            return &tables.words[i];
-    return NULL;
+    return index < tables.lists[list].count ? &tables.words[tables.lists[list].first + index] : NULL;
 }
 
 static struct hash rules_hash;

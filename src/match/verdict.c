@@ -38,15 +38,20 @@ static int kinds_of(const struct evidence *evidence)
            evidence->weak_identifier;
 }
 
-/* A given name that stands for one person in a household: an initial does only where the mailbox is one person's. */
+/* A name that tells one person of a household from the others. An initial does only where a mailbox is one person's, and what is not
+ * written alike only where nobody else holds the identifier. */
 static bool is_named_alike(const struct evidence *evidence)
 {
     const struct name_match *name = &evidence->name;
     if (!evidence->names_agree || name->middle_conflict)
         return false;
+    if (name->given == GIVEN_SAME && name->family == FAMILY_SAME)
+        return evidence->household;
+    bool vague = name->given == GIVEN_INITIAL || name->given == GIVEN_SHORT;
     bool given = name->given == GIVEN_SAME || name->given == GIVEN_NICKNAME || name->given == GIVEN_TYPO ||
-                 (evidence->email && (name->given == GIVEN_INITIAL || name->given == GIVEN_SHORT));
-    return given && (name->family == FAMILY_SAME || name->family == FAMILY_TYPO || name->family == FAMILY_PART);
+                 (evidence->own_domain && vague);
+    bool family = name->family == FAMILY_SAME || name->family == FAMILY_TYPO || name->family == FAMILY_PART;
+    return evidence->alone && given && family;
 }
 
 /* Something that only a person may look past, or NULL. */
@@ -65,13 +70,14 @@ static const char *obstacle(const struct evidence *evidence)
 static const char *certain(const struct evidence *evidence)
 {
     bool identifier = evidence->email || evidence->phone;
-    if (!identifier || !evidence->alone || obstacle(evidence) != NULL)
+    if (!identifier || obstacle(evidence) != NULL)
         return NULL;
     if (is_named_alike(evidence))
         return "identifier_and_name";
-    if (evidence->email && evidence->nameless)
+    if (evidence->email && evidence->alone && evidence->nameless)
         return "same_mailbox";
-    return evidence->phone && evidence->both_nameless && !evidence->email_differs ? "same_line" : NULL;
+    bool bare = evidence->phone && evidence->alone && evidence->both_nameless;
+    return bare && !evidence->email_differs && !evidence->company_differs ? "same_line" : NULL;
 }
 
 /* What the sum lacks for an automatic answer, or NULL. */
@@ -81,7 +87,8 @@ static const char *lack(const struct evidence *evidence)
     if (found != NULL)
         return found;
     bool identifier = evidence->email || evidence->phone;
-    bool life = evidence->born && evidence->names_agree && evidence->place; /* as good as an identifier */
+    bool full = evidence->name.given == GIVEN_SAME && evidence->name.family == FAMILY_SAME;
+    bool life = evidence->born && evidence->names_agree && (evidence->place || full); /* as good as an identifier */
     if (!identifier && !life)
         return evidence->weak_identifier ? "weak_identifier" : "no_identifier";
     return kinds_of(evidence) < 2 ? "one_kind" : NULL;
@@ -106,7 +113,8 @@ static void decide(const struct evidence *evidence, struct match_result *result)
         result->rule = "mailbox_of_another";
     } else if (result->score_mb < rules->review_from_mb) {
         result->rule = "too_little";
-    } else if (!identifier && kinds_of(evidence) < 2) {
+    } else if (!identifier && kinds_of(evidence) < 2 &&
+               (!evidence->names_agree || result->score_mb < rules->name_alone_from_mb)) {
         result->rule = evidence->names_agree ? "name_alone" : "too_little";
     } else {
         result->zone = MATCH_REVIEW;
@@ -124,12 +132,14 @@ void match_compare(const struct match_person *record, const struct match_person 
 }
 
 enum status match_explain(struct bytes packed_record, struct bytes packed_lead, const struct match_world *world,
-                          struct match_result *ret, struct why *why)
+                          struct arena *arena, struct match_result *ret, struct why *why)
 {
-    struct match_person record, lead;
-    TRY(match_unpack(packed_record, &record, why));
-    TRY(match_unpack(packed_lead, &lead, why));
-    match_compare(&record, &lead, world, ret);
+    struct match_person *persons = arena_zalloc(arena, 2, sizeof *persons);
+    if (persons == NULL)
+        return why_set(why, FULL, "there is no memory left to compare two persons");
+    TRY(match_unpack(packed_record, &persons[0], why));
+    TRY(match_unpack(packed_lead, &persons[1], why));
+    match_compare(&persons[0], &persons[1], world, ret);
     return OK;
 }
 
@@ -145,6 +155,15 @@ void match_choose(const struct match_result *results, size_t count, struct match
     }
     choice.zone = count > 0 ? results[choice.best].zone : MATCH_NEW;
     *ret = choice;
+}
+
+bool match_may_bridge(const struct match_person *a, const struct match_person *b)
+{
+    struct match_result result = {.zone = MATCH_NEW};
+    struct evidence evidence = {.result = &result};
+    const struct match_world world = {.leads = 1};
+    evidence_gather(a, b, &world, &evidence);
+    return !evidence.suffix_conflict && obstacle(&evidence) == NULL;
 }
 
 uint32_t match_doubt_ppm(int64_t score_mb)

@@ -99,13 +99,13 @@ static struct bytes answers_text(struct scope *scope, const struct answers_rule 
 
 /* ---- who ---- */
 
-static struct bytes normal(enum identity_kind kind, struct bytes text, struct arena *arena)
+static struct bytes normal(enum identity_kind kind, struct bytes text, const struct scope *scope)
 {
     switch (kind) {
     case IDENTITY_EMAIL:
-        return identity_email(text, arena);
+        return identity_email(text, scope->arena);
     case IDENTITY_PHONE:
-        return identity_phone(text, arena);
+        return identity_phone_of(text, scope->region, scope->arena);
     case IDENTITY_OTHER:
         break;
     }
@@ -123,7 +123,7 @@ static enum status find_identities(const struct event_map *map, struct scope *sc
         struct bytes text = scope_fill(scope, &rule->value, false);
         struct identity one = {.kind = (enum identity_kind)rule->kind, .sender = !rule->mentioned};
         if (text.at != NULL)
-            one.value = normal(one.kind, text, scope->arena);
+            one.value = normal(one.kind, text, scope);
         if (one.kind == IDENTITY_PHONE && text.len <= IDENTITY_SIZE_MAX)
             one.given = text;
         identity_add(ret->identities, &ret->identity_count, INCOMING_IDENTITIES_MAX, one);

@@ -189,7 +189,7 @@ static enum status read_mail(const struct source *source, const struct scope *sc
     struct why why;
     if (event == NULL)
         return FULL;
-    enum status status = mail_read(scope->request->body, scope->arena, event, &why);
+    enum status status = mail_read(scope->request->body, scope->region, scope->arena, event, &why);
     if (status == INVALID)
         return unreadable(scope->arena, &why, ret);
     TRY(status);

@@ -16,7 +16,8 @@
  */
 struct scope {
     const struct receive_request *request;
-    struct bytes url; /* the public one */
+    struct bytes url;    /* the public one */
+    struct bytes region; /* whose national phone numbers are understood */
     struct pair *query;
     size_t query_count;
     struct pair *form; /* the fields of a form, as they came */

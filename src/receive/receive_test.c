@@ -390,6 +390,22 @@ TEST(an_own_source_names_its_fields)
     desk_close(&desk);
 }
 
+TEST(a_source_s_region_reads_its_national_numbers)
+{
+    struct desk desk;
+    desk_open(&desk, "json", "verify: none\nregion: FR\n");
+    desk_header(&desk, "Content-Type", "application/json");
+    desk.request.body = BYTES("{\"email\":\"c@d.co\",\"phone\":\"06 12 34 56 78\",\"message\":\"hi\"}");
+    CHECK_INT(desk_read(&desk), RECEIVE_EVENTS);
+    CHECK(has_identity(&desk.result.events[0], "33612345678"));
+    desk_close(&desk);
+    CHECK(!desk_try(&desk, "json", "verify: none\nregion: fr\n"));
+    CHECK_TEXT(bytes_of(desk.problems.at[0].text), "a country is written in two capital letters: FR, not 'fr'");
+    desk_close(&desk);
+    CHECK(!desk_try(&desk, "json", "verify: none\nregion: XX\n"));
+    desk_close(&desk);
+}
+
 TEST(a_long_id_is_kept_as_its_hash)
 {
     struct desk desk;

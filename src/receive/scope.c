@@ -26,7 +26,8 @@ static struct bytes url_target(struct bytes url)
 enum status scope_open(const struct source *source, const struct receive_request *request, struct arena *arena, struct scope *ret,
                        struct why *why)
 {
-    *ret = (struct scope){.request = request, .arena = arena, .url = request->url.at != NULL ? request->url : BYTES("")};
+    *ret = (struct scope){
+        .request = request, .arena = arena, .region = source->region, .url = request->url.at != NULL ? request->url : BYTES("")};
     if (source->url.len > 0) {
         struct bytes target = url_target(ret->url), base = source->url;
         while (base.len > 0 && base.at[base.len - 1] == '/')

@@ -149,6 +149,7 @@ struct source {
     struct source_sample sample;     /* sample.method BYTES_NONE: there is none */
     struct bytes *addresses;         /* of mail that is for it: patterns (mailbox.h) */
     size_t address_count;
+    struct bytes region;  /* two letters: whose national phone numbers are understood; BYTES_NONE: nobody's */
     struct bytes url;     /* the public base URL, when semel stands behind a proxy; BYTES_NONE: as the request says */
     int64_t window_us;    /* equal content from the same sender within this source is one message; from the first */
     int64_t across_us;    /* the same across sources; 0: not compared */

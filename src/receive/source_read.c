@@ -87,6 +87,7 @@ static void take_values(struct work *work)
     const struct setting_value *at = work->all;
     source->title = at[SOURCE_TITLE].given ? at[SOURCE_TITLE].text : work->preset.title;
     source->reads = at[SOURCE_READS].given ? (enum source_reads)at[SOURCE_READS].number : work->preset.reads;
+    source->region = at[SOURCE_REGION].text;
     source->url = at[SOURCE_URL].text;
     source->retry_us = work->preset.retry_us;
     source->window_us = 2 * source->retry_us > WHEN_DAY ? 2 * source->retry_us : WHEN_DAY;

@@ -1,6 +1,7 @@
 #include "receive/source_settings.h"
 
 #include "base/when.h"
+#include "match/match.h"
 #include "receive/receive_own.h"
 
 const char *const verify_alg_names[] = {"hmac-sha1", "hmac-sha256", "sha256", "ecdsa-p256", "ed25519", "equal", "basic", NULL};
@@ -91,11 +92,28 @@ static void explain_path(struct bytes text, struct why *ret)
     why_set(ret, INVALID, "path begins with '/' and has no query, such as /hooks/lead, not '%.*s'", BYTES_ARG(shown));
 }
 
+static bool is_region(struct bytes text)
+{
+    char region[3];
+    return text.len == 2 && match_region(text, region) && memcmp(text.at, region, 2) == 0;
+}
+
+static void explain_region(struct bytes text, struct why *ret)
+{
+    char region[3];
+    struct bytes shown = yaml_clip(text);
+    if (match_region(text, region))
+        why_set(ret, INVALID, "a country is written in two capital letters: %s, not '%.*s'", region, BYTES_ARG(shown));
+    else
+        why_set(ret, INVALID, "a country is written in two capital letters, such as FR or US, not '%.*s'", BYTES_ARG(shown));
+}
+
 static const struct setting_form place_form = {"a place", "place", is_place, explain_place},
                                  signs_form = {"a template", "template", is_signs, explain_signs},
                                  template_form = {"a template", "template", is_template, explain_template},
                                  split_form = {"a way to a list", "way", is_split, explain_split},
-                                 path_form = {"a path", "path", is_path, explain_path};
+                                 path_form = {"a path", "path", is_path, explain_path},
+                                 region_form = {"a country", "country", is_region, explain_region};
 
 /* ---- tables of facts ---- */
 
@@ -263,6 +281,9 @@ const struct setting source_settings[] = {
         SET("addresses", SETTING_TEXTS, NULL, "[leads@example.com, \"*@in.example.com\"]",
             "Whose mail is for this source, by SMTP and LMTP; a source that reads mail also gets what is for NAME@ any host.",
             .item = "an address"),
+    [SOURCE_REGION] =
+        SET("region", SETTING_FORM, NULL, "FR",
+            "The country, in two letters, whose phone numbers are understood without their country code.", .form = &region_form),
     [SOURCE_URL] = SET("url", SETTING_FORM, NULL, "https://hooks.example.com",
                        "The public base URL, when semel stands behind a proxy and the sender signs the URL.", .form = &url_form),
     [SOURCE_WINDOW] =

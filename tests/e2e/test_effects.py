@@ -13,6 +13,7 @@ import time
 
 import pytest
 
+import swarm
 from outbox import HASTY, QUICK, Outbox, keyed, policy, sink
 from plain_server import reply
 from semel_process import run_cli, until
@@ -257,7 +258,7 @@ def many_answer(verb, matched=0, done=0, **more):
 
 def test_what_may_have_happened_cannot_be_cancelled(opened, fakes):
     fake = fakes("generic-keys")
-    box = opened(keyed=keyed(fake, backoff="60s", backoff_max="60s"))
+    box = opened(keyed=keyed(fake, backoff="1h", backoff_max="1h"))
     fake.script(["act_then_drop"])
     effect = box.submit("keyed", "k")
     until(lambda: box.get(effect)["note"], "the lost answer")
@@ -286,9 +287,18 @@ def test_many_are_cancelled_or_sent_again_after_they_were_counted(opened, fake, 
     assert sorted(fake.effects_by_ref()) == ["d0", "d1", "d2"]
 
 
-def submit_many(box, count, **fields):
-    for n in range(count):
-        box.submit("sink", f"{n}", delay_ms=3600000, **fields)
+def submit_many(box, count):
+    """Sixteen at once, so that they wait for the disk together."""
+
+    def some(first):
+        for n in range(first, count, 16):
+            status, body = yield swarm.request("POST", "/v1/effects", {"destination": "sink", "key": f"{n}", "payload": {"ref": f"{n}"}, "delay_ms": 3_600_000})
+            assert status == 202, body
+
+    clients = swarm.Swarm()
+    for first in range(16):
+        clients.add(some(first), box.daemon.port)
+    clients.run()
 
 
 def go_through(box, verb, **fields):
@@ -302,7 +312,7 @@ def go_through(box, verb, **fields):
 
 def test_thousands_are_gone_through_page_by_page_and_every_one_is_accounted_for(opened, fake, fakes, storage):
     lossy = fakes("generic-keys")
-    box = opened(storage, sink=sink(fake), keyed=keyed(lossy, backoff="60s", backoff_max="60s"))
+    box = opened(storage, sink=sink(fake), keyed=keyed(lossy, backoff="1h", backoff_max="1h"))
     fake.script(["429"])
     call = box.client.request("POST", "/to/sink/x", b'{"ref":"called"}', {"Idempotency-Key": "called"})
     assert call.status == 429  # its caller was told so
@@ -514,7 +524,7 @@ def test_the_other_node_takes_over_what_a_dead_one_had(house, fakes):
 
 def test_a_group_keeps_its_order_over_two_nodes_one_of_which_is_killed(house, fakes):
     fake = fakes("generic-keys")
-    first, second, boxes = two_nodes(house, {"keyed": keyed(fake, concurrency=8)})
+    first, second, boxes = two_nodes(house, {"keyed": keyed(fake, concurrency=8, timeout=HASTY)})
     groups, effects = ("a", "b", "c"), []
     for n in range(18):
         if n == 6:

@@ -2,8 +2,8 @@
 
 import http.client
 import json
-import os
 import pathlib
+import re
 import sys
 import threading
 
@@ -21,6 +21,7 @@ mcp:
       tools: {{kept: {{read_only: false}}, dropped: {{detach: false}}, who: {{read_only: true}}}}}}
   gone: {{command: [/no/such/program]}}
   dies: {{command: [/bin/sh, -c, "exit 3"]}}
+  again: {{command: [/bin/sh, -c, "echo hi; read x; exit 3"]}}
 """
 
 
@@ -129,17 +130,9 @@ def test_a_server_that_dies_leaves_it_unknown_and_is_replaced(daemon, world, beg
 
 
 def test_a_server_that_dies_again_and_again_is_left_alone(daemon):
-    agent = session(daemon)
-
-    def status():
-        agent.ask("ping")
-        return agent.answer.status
-
-    for _ in range(5):
-        os.kill(who(agent)["pid"], 9)
-        until(lambda: status() == 200, "another process")
-    os.kill(who(agent)["pid"], 9)
-    until(lambda: status() == 502, "the end of patience")
+    agent = Agent(daemon.port, "again")
+    codes = [agent.ask("ping", {"_meta": MODERN})["code"] for _ in range(8)]
+    assert codes == ["no_answer"] * 6 + ["unreachable"] * 2  # one start, and five more in a minute
 
 
 def test_a_server_that_cannot_be_started_was_not_called(daemon):
@@ -337,8 +330,10 @@ def test_processes_are_bounded_and_the_idlest_makes_room(house, world, tmp_path)
 
 def test_an_idle_process_is_ended(house, world):
     daemon = house.start("sqlite", policy=POLICY.format(**{**world, "idle": "1s"}))
-    agent = session(daemon)
-    pid = who(agent)["pid"]
+    agent = Agent(daemon.port)
+    assert "result" in agent.ask("initialize", {})
+    agent.headers["Mcp-Session-Id"] = agent.answer.headers["Mcp-Session-Id"]
+    pid = int(re.search(r"an MCP server was started.* pid=(\d+)", daemon.said())[1])
     until(lambda: not is_alive(pid), "the end of the process")
     assert agent.ask("ping")["error"]["code"] == NO_SESSION
 

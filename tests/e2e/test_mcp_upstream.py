@@ -190,3 +190,12 @@ def test_the_server_asks_and_the_client_answers(place, upstream):
 def test_what_cannot_be_meant_is_refused(tmp_path, words, said):
     done = subprocess.run([binary(), "mcp", "--data", str(tmp_path / "data"), *words], capture_output=True, text=True, timeout=WAIT, stdin=subprocess.DEVNULL)
     assert done.returncode == 64 and said in done.stderr, done.stderr
+
+
+def test_headers_repeat_the_arguments_that_the_list_of_tools_names(place, upstream):
+    agent = place.remote(upstream)  # it has asked for the list of tools
+    for to in ("eu", "s\u00fcd"):
+        assert "result" in agent.call("routed", {"to": to}, _meta=MODERN)
+    assert [headers["mcp-param-region"] for headers in posted(upstream, "tools/call")] == ["eu", "=?base64?" + base64.b64encode("s\u00fcd".encode()).decode() + "?="]
+    assert "result" in agent.call("routed", {"to": "old"})
+    assert "mcp-param-region" not in posted(upstream, "tools/call")[-1]  # before 2026-07-28 there are none

@@ -24,6 +24,7 @@
     X(key_template)     \
     X(ledger)           \
     X(mail)             \
+    X(match)            \
     X(mcp)              \
     X(percent)          \
     X(policy)           \

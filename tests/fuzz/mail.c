@@ -48,15 +48,15 @@ FUZZ_TARGET(mail)(const uint8_t *data, size_t size)
     hash_setup();
     arena_init(&arena, FUZZ_ARENA_MAX);
     arena_init(&small, size);
-    if (mail_read(raw, &arena, &first, &why) == OK) {
+    if (mail_read(raw, BYTES("FR"), &arena, &first, &why) == OK) {
         check(&first);
         check_subject(first.subject);
-        ASSERT(mail_read(raw, &arena, &second, &why) == OK);
+        ASSERT(mail_read(raw, BYTES("FR"), &arena, &second, &why) == OK);
         ASSERT(bytes_eq(first.key, second.key));
         ASSERT(bytes_eq(first.text, second.text));
         ASSERT(first.automatic == second.automatic);
     }
-    enum status status = mail_read(raw, &small, &second, &why);
+    enum status status = mail_read(raw, BYTES("FR"), &small, &second, &why);
     ASSERT(status == OK || status == FULL || status == INVALID);
     arena_release(&arena);
     arena_release(&small);

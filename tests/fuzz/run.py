@@ -22,10 +22,11 @@ ROOT = HERE.parent.parent
 COMPILER = os.environ.get("CC", "clang-14")
 FLAGS = """-std=gnu17 -g -O1 -D_GNU_SOURCE -Wall -Wextra -Wconversion -Wno-sign-conversion -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla
 -Werror -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=undefined""".split()
-PACKAGES = ["sqlite3", "libcrypto", "icu-uc", "icu-i18n", "yaml-0.1", "libsodium", "libcurl", "gmime-3.0"]
+CPP_FLAGS = "-x c++ -std=c++17 -g -O1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-sanitize=vptr".split()
+PACKAGES = ["sqlite3", "libcrypto", "icu-uc", "icu-i18n", "yaml-0.1", "libsodium", "libcurl", "gmime-3.0", "libidn2", "libpsl"]
 
 # The folders below the faces; the parsers of the HTTP face stand alone.
-SOURCES = ["src/base/*.c", "src/env/*.c", "src/store/*.c", "src/secret/*.c", "src/guard/*.c", "src/audit/*.c", "src/ledger/*.c", "src/fingerprint/*.c",
+SOURCES = ["src/base/*.c", "src/env/*.c", "src/store/*.c", "src/secret/*.c", "src/guard/*.c", "src/match/*.c", "src/match/*.cc", "src/audit/*.c", "src/ledger/*.c", "src/fingerprint/*.c",
            "src/destination/*.c", "src/identity/*.c", "src/mail/*.c", "src/receive/*.c", "src/policy/*.c", "src/access/*.c", "src/http/parse.c", "src/http/chunks.c", "src/smtp/session.c"]
 
 # Per target: the longest input worth trying, folders of public suites to start from, a public dictionary (used unless TARGET.dict exists).
@@ -44,6 +45,7 @@ TARGETS = {
     "key_template": (2048, [], None),
     "ledger": (600, [], None),
     "mail": (4096, [], None),
+    "match": (1024, ["protocol/naughty-strings"], None),
     "mcp": (4096, JSON_SUITES, JSON_DICTIONARY),
     "percent": (512, ["protocol/naughty-strings"], None),
     "policy": (4096, [], None),
@@ -74,7 +76,7 @@ def generate(build):
     sql = re.search(r"custom_target\('queries',\s*input: files\(([^)]*)\)", text).group(1)
     run([sys.executable, ROOT / "tools/queries.py", new / "queries.h", new / "queries.c",
          *[ROOT / name for name in re.findall(r"'([^']+)'", sql)]])
-    arguments = [f"openapi={ROOT / 'src/api/openapi.json'}"]
+    arguments = [f"openapi={ROOT / 'src/api/openapi.json'}", f"match_rules={ROOT / 'src/match/rules.yaml'}"]
     for name in re.findall(r"'([^']+)'", re.search(r"migrations = \[([^\]]*)\]", text).group(1)):
         arguments += [f"migrations_{kind}={ROOT / 'migrations' / kind / name}" for kind in ("sqlite", "postgres")]
     for group in ("providers", "sources"):
@@ -100,7 +102,8 @@ def compile_one(source, build, extra):
     name = str(source.relative_to(ROOT) if source.is_relative_to(ROOT) else source.name).replace("/", "_")
     output, depfile = build / "objects" / (name + ".o"), build / "objects" / (name + ".d")
     if not is_fresh(output, depfile):
-        run([COMPILER, *FLAGS, *extra, "-include", ROOT / "src/base/banned.h", "-I", ROOT / "src", "-I", ROOT / "tests", "-I", build / "generated",
+        language = CPP_FLAGS if source.suffix == ".cc" else [*FLAGS, "-include", ROOT / "src/base/banned.h"]
+        run([COMPILER, *language, *extra, "-I", ROOT / "src", "-I", ROOT / "tests", "-I", build / "generated",
              "-MMD", "-MF", depfile, "-c", source, "-o", output], cwd=ROOT)
     return output
 
@@ -118,7 +121,7 @@ def build_targets(names, build, jobs):
     archive.unlink(missing_ok=True)
     run(["ar", "rcs", archive, *objects])
     for name, main in zip(names, mains):
-        run([COMPILER, "-fsanitize=fuzzer,address,undefined", main, archive, *packages, "-lm", "-lpthread", "-o", build / f"fuzz_{name}"])
+        run([COMPILER, "-fsanitize=fuzzer,address,undefined", main, archive, *packages, "-lphonenumber", "-lstdc++", "-lm", "-lpthread", "-o", build / f"fuzz_{name}"])
 
 
 # ---- running ----
