@@ -187,6 +187,8 @@ enum status pass_judge(struct pass *pass, struct item *item)
     TRY(list_candidates(pass, item, candidates, &count));
     item->verdict = item->unreadable ? (struct decide_verdict){.verdict = EVENT_IGNORED, .reason = "unreadable"}
                                      : decide_event(&event, candidates, count);
+    item->likened = item->verdict.candidate != NULL ? item->verdict.candidate->text : NULL;
+    item->verdict.candidate = NULL; /* the list of them ends here */
     struct known *first = item->verdict.first != 0 ? known_first(item) : NULL;
     if (item->verdict.verdict == EVENT_SUPPRESSED && first != NULL && count_copy(pass, item, first))
         TRY(pass->recall->card(pass, item, EXCEPTION_LOOP, first->row.id, "loop"));

@@ -19,13 +19,12 @@ static struct bytes explain_obstacle(struct pass *pass, const struct item *item)
 
 static struct bytes explain(struct pass *pass, const struct item *item)
 {
-    const struct candidate *candidate = item->verdict.candidate;
     struct buf buf;
     if (item->obstacle.at != NULL)
         return explain_obstacle(pass, item);
-    if (candidate == NULL || candidate->text == NULL || !item_speaks(item))
+    if (item->likened == NULL || !item_speaks(item))
         return BYTES_NONE;
-    struct likeness likeness = message_compare(&item->known.text, candidate->text);
+    struct likeness likeness = message_compare(&item->known.text, item->likened);
     buf_init(&buf, 64 << 10);
     struct json_out out = json_out_to(&buf);
     json_open(&out, '{');
@@ -33,8 +32,8 @@ static struct bytes explain(struct pass *pass, const struct item *item)
     json_i64(&out, likeness.same);
     json_name(&out, "contained");
     json_i64(&out, likeness.contained);
-    json_text_member(&out, "only_here", message_only_in(&item->known.text, candidate->text, 40, pass->arena));
-    json_text_member(&out, "only_there", message_only_in(candidate->text, &item->known.text, 40, pass->arena));
+    json_text_member(&out, "only_here", message_only_in(&item->known.text, item->likened, 40, pass->arena));
+    json_text_member(&out, "only_there", message_only_in(item->likened, &item->known.text, 40, pass->arena));
     json_close(&out, '}');
     struct bytes explanation = buf.failed ? BYTES_NONE : arena_dup(pass->arena, buf_bytes(&buf));
     buf_release(&buf);
