@@ -59,9 +59,9 @@ struct decide_event {
 
 struct decide_verdict {
     enum event_verdict verdict;
-    const char *reason; /* a word: "new", "same_delivery", … */
-    int score;          /* thousandths: how sure it is that `first` is the same */
-    int64_t first;      /* the event it repeats; 0 for none */
+    const char *reason;                /* a word: "new", "same_delivery", … */
+    int score;                         /* thousandths: how sure it is that `first` is the same */
+    int64_t first;                     /* the event it repeats; 0 for none */
     const struct candidate *candidate; /* of those given; NULL for none */
 };
 

@@ -2,8 +2,8 @@
 
 #include "base/mutant.h"
 
-const char *const exception_kind_names[] = {"unknown_outcome", "dead_letter", "refused", "likely_duplicate", "loop",
-                                            "cannot_forward", "ambiguous_identity", NULL};
+const char *const exception_kind_names[] = {"unknown_outcome", "dead_letter",        "refused", "likely_duplicate", "loop",
+                                            "cannot_forward",  "ambiguous_identity", NULL};
 const char *const exception_state_names[] = {"open", "resolved", NULL};
 
 /* ---- decisions about cards ---- */

@@ -52,8 +52,8 @@ struct item {
     struct decide_verdict verdict;
     struct thread_open *thread;
     const struct message *likened; /* what it was compared with; NULL when it was not, or that is forgotten */
-    const struct known *copy_of; /* it repeats this one, and belongs to its question, whatever was asked since; may be NULL */
-    struct lead_answer lead;     /* whose it is; lead.lead 0: nobody's */
+    const struct known *copy_of;   /* it repeats this one, and belongs to its question, whatever was asked since; may be NULL */
+    struct lead_answer lead;       /* whose it is; lead.lead 0: nobody's */
     struct ledger_command submit;
     struct effect_order order;
     bool forwards;
