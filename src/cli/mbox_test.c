@@ -11,7 +11,9 @@ static void open_text(const char *text, size_t size_max)
     CHECK(file != NULL);
     CHECK(fputs(text, file) >= 0);
     rewind(file);
+    mbox_release(&mbox);
     mbox_init(&mbox, file);
+    buf_release(&mail);
     buf_init(&mail, size_max);
 }
 

@@ -498,4 +498,5 @@ TEST(equal_bodies_have_equal_payloads)
     CHECK_INT(event_seal(&with_id, true, &arena, &why), OK);
     CHECK(bytes_eq(a.payload, b.payload) && !bytes_eq(a.payload, c.payload));
     CHECK(with_id.payload.at == NULL && a.piece.at == NULL && b.piece.at != NULL);
+    arena_release(&arena);
 }

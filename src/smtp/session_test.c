@@ -33,6 +33,7 @@ static void start_with(struct smtp_session_config config)
     config.limits = &limits;
     config.find = find;
     config.date = date;
+    smtp_session_release(&session); /* of the conversation before */
     CHECK_INT(smtp_session_init(&session, &config, &why), OK);
     buf_clear(&session.out);
 }
@@ -123,6 +124,9 @@ TEST(it_is_the_same_however_the_bytes_are_cut)
     CHECK(bytes_eq(buf_bytes(&whole), buf_bytes(&pieces)));
     CHECK(bytes_eq(buf_bytes(&kept), buf_bytes(&session.mail)));
     CHECK_INT(session.state, SMTP_DELIVERING);
+    buf_release(&whole);
+    buf_release(&pieces);
+    buf_release(&kept);
 }
 
 TEST(the_extensions_are_announced)

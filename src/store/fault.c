@@ -26,6 +26,15 @@ static enum status strike(struct store_fault *fault, struct why *why)
     return why_set(why, fault->status, "injected fault: %s", status_name(fault->status));
 }
 
+/* What was queued before has happened: its answers come while those who wait for them are still there. */
+static enum status strike_behind(struct fault_store *self, struct why *why)
+{
+    struct why other;
+    if (store_flush(self->inner, &other) != OK)
+        self->store.lost = self->inner->lost;
+    return strike(self->fault, why);
+}
+
 static enum status fault_begin(struct store *store, struct why *why)
 {
     struct fault_store *self = of(store);
@@ -59,7 +68,7 @@ static enum status fault_run(struct store *store, const struct query *query, con
 {
     struct fault_store *self = of(store);
     if (strikes(self->fault, false))
-        return strike(self->fault, why);
+        return strike_behind(self, why);
     enum status status = self->inner->ops->run(self->inner, query, params, count, on_row, ctx, ret_changed, why);
     store->clock_us = self->inner->clock_us;
     store->lost = self->inner->lost;
@@ -71,7 +80,7 @@ static enum status fault_queue(struct store *store, const struct query *query, c
 {
     struct fault_store *self = of(store);
     if (strikes(self->fault, false))
-        return strike(self->fault, why);
+        return strike_behind(self, why);
     enum status status = store_queue(self->inner, query, params, count, on_row, ctx, why);
     store->lost = self->inner->lost;
     return status;
@@ -81,7 +90,7 @@ static enum status fault_flush(struct store *store, struct why *why)
 {
     struct fault_store *self = of(store);
     if (strikes(self->fault, false))
-        return strike(self->fault, why);
+        return strike_behind(self, why);
     enum status status = store_flush(self->inner, why);
     store->clock_us = self->inner->clock_us;
     store->lost = self->inner->lost;

@@ -331,6 +331,16 @@ static enum status add(struct postgres_store *postgres, const char *rows, size_t
     return OK;
 }
 
+/* Whoever was to get them may be gone before they come. */
+static void forget_answers(struct postgres_store *postgres)
+{
+    for (size_t i = 0; i < postgres->pending_count; i++) {
+        postgres->pending[i].on_row = NULL;
+        postgres->pending[i].changed = NULL;
+    }
+}
+
+/* When one cannot be added, its caller gives up without a flush: also what it has queued before is nobody's then. */
 static enum status add_all(struct postgres_store *postgres, const char *rows, size_t count, struct pending pending,
                            struct why *why)
 {
@@ -339,9 +349,12 @@ static enum status add_all(struct postgres_store *postgres, const char *rows, si
     ASSERT(query->row_size <= ROW_SIZE_MAX);
     size_t step = query->arrays[STORE_POSTGRES] ? count : 1;
     rows = rows != NULL ? rows : ""; /* a query without parameters has none to point to */
-    for (size_t i = 0; i < count; i += step)
-        TRY(add(postgres, rows == NULL ? NULL : rows + i * query->param_size, step, pending, why));
-    return OK;
+    enum status status = OK;
+    for (size_t i = 0; i < count && status == OK; i += step)
+        status = add(postgres, rows == NULL ? NULL : rows + i * query->param_size, step, pending, why);
+    if (status != OK)
+        forget_answers(postgres);
+    return status;
 }
 
 static enum status take_clock(void *ctx, const void *row, struct why *why)
@@ -453,10 +466,7 @@ static void postgres_rollback(struct store *store)
 {
     struct postgres_store *postgres = of(store);
     postgres->clock_due = false;
-    for (size_t i = 0; i < postgres->pending_count; i++) {
-        postgres->pending[i].on_row = NULL;
-        postgres->pending[i].changed = NULL;
-    }
+    forget_answers(postgres);
     end_transaction(postgres);
     if (postgres->scripted && !store->lost)
         (void)forget_prepared(postgres, NULL);

@@ -145,6 +145,27 @@ TEST(a_rollback_leaves_nothing_behind_whatever_was_queued)
     store_close(store);
 }
 
+/* Outside of a transaction nobody rolls back. Whoever is told of a failure gives up, and its memory is gone when a later flush reads the answers. */
+TEST(after_a_failure_no_answer_comes_to_whoever_queued_before_it)
+{
+    struct store_fault fault = {.status = FULL};
+    struct store *store = store_wrap_fault(open_empty(), &fault);
+    struct why why;
+    const struct q_body_get get = {1};
+    int count = 0;
+    CHECK(add(store, 1) == OK);
+    for (int flushes = 0; flushes < 2; flushes++) {
+        count = 0;
+        CHECK(store_queue(store, &BODY_GET, &get, 1, count_row, &count, &why) == OK);
+        fault.countdown = 1;
+        CHECK_INT(flushes ? store_flush(store, &why) : store_queue(store, &BODY_GET, &get, 1, count_row, &count, &why), FULL);
+        int before = count;
+        CHECK(store_flush(store, &why) == OK);
+        CHECK_INT(count, before);
+    }
+    store_close(store);
+}
+
 TEST(the_clock_is_read_with_the_first_answer_of_a_transaction)
 {
     struct store *store = open_empty();
