@@ -21,7 +21,7 @@ def environment(build):
     shared = ROOT.parent / 'shared' / 'data'
     if shared.is_dir():
         env.setdefault('SEMEL_TEST_DATA', str(shared))
-    env.setdefault('ASAN_OPTIONS', 'detect_leaks=1:abort_on_error=1')
+    env.setdefault('ASAN_OPTIONS', 'detect_leaks=1:abort_on_error=1:detect_stack_use_after_return=1')
     env.setdefault('UBSAN_OPTIONS', 'print_stacktrace=1:halt_on_error=1')
     env.setdefault('TSAN_OPTIONS', 'halt_on_error=1:second_deadlock_stack=1')
     return env

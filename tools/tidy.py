@@ -13,7 +13,7 @@ LAYERS = [
     ['base'], ['env'], ['store'],
     ['secret', 'guard', 'match'], ['fingerprint'], ['identity'], ['mail'], ['destination', 'mcp', 'receive'], ['policy'],
     ['audit'], ['ledger', 'access', 'lint'], ['exceptions', 'runs'], ['engine'],
-    ['act', 'direct'], ['bridge', 'decide', 'stage', 'threads'], ['flow'], ['doctor'],
+    ['act', 'direct'], ['bridge', 'decide', 'leads', 'stage', 'threads'], ['flow'], ['doctor'],
     ['http'],
     ['smtp'],
     ['api'],

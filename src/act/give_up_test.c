@@ -50,7 +50,7 @@ static void check_stands(struct house *house, const struct engine_command *call,
 {
     int found = 0;
     struct why why;
-    struct q_exception_open_of find = {call->answer.intent, 0, EXCEPTION_UNKNOWN_OUTCOME};
+    struct q_exception_open_of find = {call->answer.intent, 0, 0, EXCEPTION_UNKNOWN_OUTCOME};
     CHECK_INT(store_run(engine_store(house->engine), &EXCEPTION_OPEN_OF, &find, 1, count_card, &found, NULL, &why), OK);
     CHECK_INT(found, cards);
     CHECK_INT(house_intent(house, call->answer.intent).state, state);

@@ -138,7 +138,7 @@ static enum status give_to_a_person(struct store *store, struct ledger *ledger, 
 {
     struct q_outbox_stand stand = {at.effect.intent, STEP_PERSON, OUTBOX_NEVER, at.effect.probes + 1, at.effect.due};
     struct exception_order order = {
-        EXCEPTION_DEAD_LETTER, BYTES("main"), BYTES("bo"), BYTES("it is over"), at.effect.intent, 0, 5};
+        EXCEPTION_DEAD_LETTER, BYTES("main"), BYTES("bo"), BYTES("it is over"), at.effect.intent, 0, 0, 5};
     TRY(outbox_stand(store, ledger, &at.effect, &stand, &at.changed, why));
     return at.changed ? exception_raise(store, ledger, &order, why) : OK;
 }

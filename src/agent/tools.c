@@ -273,6 +273,30 @@ static bool list_exceptions(struct cli *cli, const struct json *arguments, struc
     return true;
 }
 
+/* ---- leads ---- */
+
+/* What the daemon answers is the tool's answer; refusals are sentences. */
+static bool pass_on(struct cli *cli, const char *path, const struct json *arguments, struct buf *out)
+{
+    struct client_reply reply;
+    if (!ask(cli, &(struct client_request){.method = "POST", .path = bytes_of(path), .body = arguments->raw}, &reply, out))
+        return false;
+    if (reply.status < 200 || reply.status > 299)
+        return refuse_reply(cli, &reply, out);
+    buf_add(out, reply.body);
+    return true;
+}
+
+static bool find_lead(struct cli *cli, const struct json *arguments, struct buf *out)
+{
+    return pass_on(cli, "/v1/leads/find", arguments, out);
+}
+
+static bool upsert_lead(struct cli *cli, const struct json *arguments, struct buf *out)
+{
+    return pass_on(cli, "/v1/leads", arguments, out);
+}
+
 /* ---- the table ---- */
 
 static bool confirm(struct cli *cli, const struct json *arguments, struct buf *out)
@@ -289,8 +313,14 @@ static const struct {
     const char *name;
     bool (*run)(struct cli *cli, const struct json *arguments, struct buf *out);
 } tools[] = {
-    {"semel_check", check},     {"semel_claim", claim}, {"semel_confirm", confirm},
-    {"semel_explain", explain}, {"semel_fail", fail},   {"semel_list_exceptions", list_exceptions},
+    {"semel_check", check},
+    {"semel_claim", claim},
+    {"semel_confirm", confirm},
+    {"semel_explain", explain},
+    {"semel_fail", fail},
+    {"semel_find_lead", find_lead},
+    {"semel_list_exceptions", list_exceptions},
+    {"semel_upsert_lead", upsert_lead},
 };
 
 bool tools_call(struct cli *cli, struct bytes tool, const struct json *arguments, struct buf *out, bool *ret_known)

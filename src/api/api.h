@@ -238,6 +238,13 @@ void gateway_metrics(const struct gateway *gateway, struct buf *out);    /* agen
 void gateway_set_policy(struct gateway *gateway, struct policy *policy); /* agent/gateway.c; nothing for NULL */
 void intents_show(struct call *call);
 void decisions_list(struct call *call);
+void leads_create(struct call *call);
+void leads_find(struct call *call);
+void leads_list(struct call *call);
+void leads_merge_post(struct call *call);
+void leads_show(struct call *call);
+void leads_undo_post(struct call *call);
+void leads_why(struct call *call);
 void policy_show(struct call *call);
 void policy_put(struct call *call);
 void policy_backtest(struct call *call);

@@ -1,5 +1,6 @@
 /* events: what came in, one and many. */
 #include "api/events.h"
+#include "api/leads.h"
 
 #include "base/base64.h"
 
@@ -50,6 +51,7 @@ static void write_verdict(struct json_out *out, const struct row_event *row)
     json_text_member(out, "because", row->reason.at != NULL ? bytes_of(decide_sentence(row->reason)) : BYTES_NONE);
     json_i64_member(out, "score", row->score);
     call_write_id(out, "first", "evt", row->first);
+    call_write_id(out, "record", "rec", row->record);
     call_write_id(out, "thread", "thr", row->thread);
     json_i64_member(out, "epoch", row->epoch);
     json_i64_member(out, "copies", row->copies);
@@ -289,6 +291,7 @@ static enum status write_all(struct store *store, struct events_state *state, st
         return NOTHING;
     struct q_effect_get forward = {space, state->event.intent};
     struct q_delivery_get delivery = {space, state->event.delivery};
+    TRY(lead_write_of_event(&state->out, store, space, state->id, state->event.record, why));
     TRY(event_write_as(&state->out, "first_event", store, space, state->event.first, NULL, NULL, why));
     TRY(write_list(state, "copied_by", store, &EVENT_COPIES, &copies, take_copy, why));
     TRY(write_found(state, "forward", store, &EFFECT_GET, &forward, take_forward, why));
@@ -346,31 +349,14 @@ void events_show(struct call *call)
 
 /* ---- many ---- */
 
-static char lower(char c)
-{
-    return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
-}
-
-static bool holds(struct bytes text, struct bytes part)
-{
-    for (size_t at = 0; at + part.len <= text.len; at++) {
-        size_t same = 0;
-        while (same < part.len && lower(text.at[at + same]) == lower(part.at[same]))
-            same++;
-        if (same == part.len)
-            return true;
-    }
-    return false;
-}
-
 static bool is_wanted(const struct events_state *state, const struct incoming *incoming)
 {
     const struct bytes texts[] = {incoming->text, incoming->subject, incoming->name, incoming->key, incoming->delivery};
     bool wanted = state->q.len == 0;
     for (size_t i = 0; i < sizeof texts / sizeof *texts && !wanted; i++)
-        wanted = holds(texts[i], state->q);
+        wanted = bytes_holds_nocase(texts[i], state->q);
     for (size_t i = 0; i < incoming->identity_count && !wanted; i++)
-        wanted = holds(incoming->identities[i].value, state->q);
+        wanted = bytes_holds_nocase(incoming->identities[i].value, state->q);
     return wanted;
 }
 

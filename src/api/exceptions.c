@@ -1,5 +1,6 @@
 #include "api/effects.h"
 #include "api/events.h"
+#include "api/leads.h"
 #include "base/when.h"
 
 struct cards_state {
@@ -22,9 +23,10 @@ struct cards_state {
 /* ---- writing one ---- */
 
 /* What can be said of an intent comes first, in the order of enum resolution. */
-enum choice_name { CHOICE_RELEASE = RESOLUTION_COUNT, CHOICE_SUPPRESS };
+enum choice_name { CHOICE_RELEASE = RESOLUTION_COUNT, CHOICE_SUPPRESS, CHOICE_SAME, CHOICE_DIFFERENT };
 
-static const char *const choice_names[] = {"happened", "did_not", "retry", "drop", "release", "suppress", NULL};
+static const char *const choice_names[] = {"happened", "did_not", "retry",     "drop", "release",
+                                           "suppress", "same",    "different", NULL};
 
 /* What can be chosen, and what follows from it. */
 static const struct choice {
@@ -46,6 +48,8 @@ static const struct choice {
     {EXCEPTION_CANNOT_FORWARD, RESOLVE_RETRY,
      "It is forwarded by the policy as it is now, once. If that still cannot be done, you are told why and it stays here."},
     {EXCEPTION_CANNOT_FORWARD, RESOLVE_DROP, "It is put away and does not go on; what repeats it does not either."},
+    {EXCEPTION_AMBIGUOUS_IDENTITY, CHOICE_SAME, "They become one lead. It can be undone at any later time."},
+    {EXCEPTION_AMBIGUOUS_IDENTITY, CHOICE_DIFFERENT, "They stay two leads, and nobody is asked about them again."},
 };
 
 /* A loop of copies is reported with the event that they repeat. That one has gone on; there is nothing to release. */
@@ -82,6 +86,7 @@ static void write_card(struct json_out *out, const struct row_exception *card)
     json_cstr(out, exception_state_names[card->state]);
     call_write_id(out, "intent", "int", card->intent);
     call_write_id(out, "event", "evt", card->event);
+    call_write_id(out, "edge", "edg", card->edge);
     json_name(out, "owner");
     json_text(out, card->owner);
     json_name(out, "due_at");
@@ -149,6 +154,7 @@ static enum status read_one(struct store *store, struct engine_read *read, struc
     if (!state->found)
         return NOTHING;
     TRY(event_write_as(&state->out, "about", store, call->space, state->card.event, &state->verdict, &first, why));
+    TRY(lead_write_question(&state->out, store, call->space, state->card.edge, why));
     TRY(event_write_as(&state->out, "like", store, call->space, first, NULL, NULL, why));
     write_choices(&state->out, &state->card, state->verdict);
     json_close(&state->out, '}');
@@ -243,6 +249,10 @@ static void finish_found(struct call *call)
     if (!may_choose(state)) {
         problem_field(call, BYTES("choice"), "\"%s\" is not a choice for %s; see its choices.", choice_names[state->choice],
                       exception_kind_names[state->card.kind]);
+        return;
+    }
+    if (state->card.edge != 0) {
+        lead_answer_card(call, state->card.edge, state->choice == CHOICE_SAME, state->note);
         return;
     }
     if (state->card.event != 0) {

@@ -30,6 +30,8 @@ static const struct problem_kind {
     {"internal", 500, RETRY_YES, "semel made a mistake",
      "Please report it with the request id. The request may have been recorded; it is safe to repeat."},
     {"invalid", 400, RETRY_NO, "The request is not right", "Correct the field and send it again; nothing was recorded."},
+    {"kept_apart", 409, RETRY_NO, "They were said to be different",
+     "If that was wrong, undo that decision first: semel leads undo EDGE."},
     {"key_required", 400, RETRY_NO, "There is no key",
      "Send \"key\" (to /to/… the header Idempotency-Key), or give the workflow or destination a key template in the policy."},
     {"key_reused", 422, RETRY_NO, "This key was used for something else",

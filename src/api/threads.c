@@ -1,4 +1,4 @@
-#include "api/api.h"
+#include "api/leads.h"
 #include "identity/identity.h"
 
 #define SHOWN_MOST 200 /* events and answers of one conversation */
@@ -55,7 +55,7 @@ void answers_name(struct call *call, struct answer_order *order, void (*then)(st
 
 struct threads_state {
     struct call *call;
-    int64_t id, limit, after, count, last_id;
+    int64_t id, limit, after, count, last_id, record;
     bool by_person;
     uint8_t person[KEY_HASH_SIZE];
     struct bytes name; /* "thr_…" */
@@ -77,6 +77,7 @@ static enum status take_one(void *ctx, const void *row, struct why *why)
     struct threads_state *state = ctx;
     (void)why;
     state->count++;
+    state->record = ((const struct row_thread *)row)->record;
     write_thread(&state->out, row);
     return OK;
 }
@@ -145,6 +146,7 @@ static enum status read_one(struct store *store, struct engine_read *read, struc
     TRY(store_run(store, &THREAD_SHOW, &get, 1, take_one, state, NULL, why));
     if (state->count == 0)
         return NOTHING;
+    TRY(lead_write_id(&state->out, store, state->record, why));
     json_name(&state->out, "events");
     json_open(&state->out, '[');
     TRY(store_run(store, &THREAD_EVENTS, &events, 1, write_event, state, NULL, why));

@@ -1,6 +1,6 @@
 /*
  * audit: the decision log. Append-only; every transition of every intent writes its row here in the same transaction, with the columns that
- * it changed, so that the log alone rebuilds the state (ledger/rebuild.c, act/rebuild.c, exceptions/rebuild.c). It is the truth, the other tables are its projection.
+ * it changed, so that the log alone rebuilds the state (ledger/rebuild.c, act/rebuild.c, exceptions/rebuild.c, leads/rebuild.c). It is the truth, the other tables are its projection.
  *
  * Rows form a hash chain per lane. A lane is one writer: SQLite has lane 0, each PostgreSQL connection that writes has its own, so that nodes
  * do not wait for each other. hash = SHA-256(previous hash, numbers, texts), each part preceded by its length; the tail of the chain is kept in `lane`.

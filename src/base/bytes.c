@@ -24,6 +24,14 @@ bool bytes_eq_nocase(struct bytes a, struct bytes b)
     return true;
 }
 
+bool bytes_holds_nocase(struct bytes a, struct bytes part)
+{
+    for (size_t at = 0; at + part.len <= a.len; at++)
+        if (bytes_eq_nocase((struct bytes){a.at + at, part.len}, part))
+            return true;
+    return false;
+}
+
 struct bytes bytes_cut(struct bytes *rest, char sep)
 {
     struct bytes all = *rest;

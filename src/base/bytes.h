@@ -46,6 +46,9 @@ int bytes_cmp(struct bytes a, struct bytes b);
 /* ASCII only: for header names, schemes, units. */
 bool bytes_eq_nocase(struct bytes a, struct bytes b);
 
+/* True when `part` stands somewhere in `a`; ASCII letters in either case. */
+bool bytes_holds_nocase(struct bytes a, struct bytes part);
+
 static inline bool bytes_starts(struct bytes a, struct bytes prefix)
 {
     return a.len >= prefix.len && (prefix.len == 0 || memcmp(a.at, prefix.at, prefix.len) == 0);

@@ -6,7 +6,6 @@
 #include "bridge/lines.h"
 #include "check.h"
 
-
 TEST(a_process_is_replaced_five_times_a_minute)
 {
     struct restarts restarts = {0};

@@ -15,7 +15,6 @@
     (5 * WHEN_SECOND) /* a request that takes so long is answered as a stream: its head tells the client that it is worked on */
 #define ENVIRONMENT_MAX ((size_t)1 << 20)
 
-
 /* ---- a place for one ---- */
 
 static struct session *idlest(const struct command *command)

@@ -31,6 +31,10 @@
     {                                                                    \
         "EVENT", CLI_TEXT, "The event's id, from inbox ls.", NULL, false \
     }
+#define LEAD_ARGUMENT                                                  \
+    {                                                                  \
+        "LEAD", CLI_TEXT, "The lead's id, from leads ls.", NULL, false \
+    }
 #define SOURCE_ARGUMENT                                                     \
     {                                                                       \
         "SOURCE", CLI_TEXT, "The source's name in the policy.", NULL, false \
@@ -118,6 +122,18 @@ const struct cli_command cli_commands[] = {
     {"keys lint", "Look at the keys of the last days, and say whether duplicates would be recognised.", {{0}}, keys_lint_options, ALL_SHARED,
      "Names what is wrong, proposes a template and says what it would have done on the same traffic. Exit 65 when there is a problem.\n\n"
      "  semel keys lint --workflow followup --since 30d", keys_lint_run},
+    {"leads add", "Say what a source knows of a person. The same again changes nothing.", {{0}}, leads_add_options, ALL_SHARED,
+     "  semel leads add --source crm --external-id 4711 --name 'Jon Smith' --email jon@acme.io --phone '+33 6 12 34 56 78'", leads_add_run},
+    {"leads find", "Ask who somebody is. Changes nothing.", {{0}}, leads_find_options, ALL_SHARED,
+     "  semel leads find --name 'John Smith' --phone '+33 6 12 34 56 78'", leads_find_run},
+    {"leads ls", "List leads, newest first.", {{0}}, leads_ls_options, ALL_SHARED, NULL, leads_ls_run},
+    {"leads merge", "Make two leads one. It can be undone at any time.",
+     {LEAD_ARGUMENT, {"OTHER", CLI_TEXT, "The other lead's id.", NULL, false}}, leads_merge_options, ALL_SHARED, NULL, leads_merge_run},
+    {"leads show", "Show one lead: what is known of it, by whom, and what it said.", {LEAD_ARGUMENT}, NULL, ALL_SHARED, NULL, leads_show_run},
+    {"leads undo", "Take back that two records are the same, or that they are different.",
+     {{"EDGE", CLI_TEXT, "The decision's id, edg_…, from leads why.", NULL, false}}, leads_undo_options, ALL_SHARED,
+     "The leads are then as they would be had it never been decided, whatever was merged since.", leads_undo_run},
+    {"leads why", "Tell how a lead came about: its records, and why they are one person.", {LEAD_ARGUMENT}, NULL, ALL_SHARED, NULL, leads_why_run},
     {"mcp", "Make each tool call of an MCP server once: put it in front of the server's command, or of its URL.",
      {{"CMD [ARG...]", CLI_REST, "The server's command and its arguments, unless --upstream says where it is.", NULL, true}}, mcp_options, CLI_CALLS_URL,
      "Speaks MCP on stdin and stdout. Tools that only read pass; any other call goes through the ledger, and an equal one of the same run gets\n"
@@ -125,7 +141,7 @@ const struct cli_command cli_commands[] = {
      "  semel mcp -- npx -y @modelcontextprotocol/server-filesystem /srv/files\n"
      "  semel mcp --run \"$TICKET\" --server mail --key-fields 'send_mail=to,template' -- ./mail-server\n"
      "  semel mcp --upstream https://mail.example.com/mcp --header Authorization=env:MAIL_AUTH", mcp_run},
-    {"mcp-server", "Give an agent semel's own tools: check, claim, confirm, fail, explain, list exceptions.", {{0}}, NULL, CLI_CALLS_DAEMON,
+    {"mcp-server", "Give an agent semel's own tools: check, claim, confirm, fail, explain, list exceptions, find and add leads.", {{0}}, NULL, CLI_CALLS_DAEMON,
      "Speaks MCP on stdin and stdout and asks the daemon, with the rights of SEMEL_TOKEN. In an agent's settings:\n\n"
      "  { \"mcpServers\": { \"semel\": { \"command\": \"semel\", \"args\": [\"mcp-server\"] } } }", mcp_server_run},
     {"policy apply", "Check a policy file and make it the daemon's policy.",

@@ -19,7 +19,8 @@ const struct cli_option exceptions_ls_options[] = {
 static struct bytes about_of(struct cli *cli, const struct json *card)
 {
     struct bytes event = print_field(cli, card, "event");
-    return event.len > 0 ? event : print_field(cli, card, "intent");
+    struct bytes lead = print_field(cli, card, "lead"), edge = print_field(cli, card, "edge");
+    return event.len > 0 ? event : lead.len > 0 ? lead : edge.len > 0 ? edge : print_field(cli, card, "intent");
 }
 
 static void print_cards(struct cli *cli, const struct json *data)
@@ -70,6 +71,24 @@ static void print_texts(struct cli *cli, const struct json *card)
     }
 }
 
+/* Both sides of whether two leads are one, and what speaks for it. */
+static void print_question(struct cli *cli, const struct json *card)
+{
+    const struct json *question = json_get(card, BYTES("question"));
+    const struct json *sides = json_get(question, BYTES("sides")), *edge = json_get(question, BYTES("edge"));
+    if (sides == NULL || sides->type != JSON_ARRAY)
+        return;
+    for (uint32_t i = 0; i < sides->count; i++) {
+        const struct json *says = json_get(&sides->items[i], BYTES("says"));
+        print_line("%s%.*s  %.*s: %.*s %.*s %.*s", i == 0 ? "\n" : "", BYTES_ARG(print_field(cli, &sides->items[i], "lead")),
+                   BYTES_ARG(print_field(cli, says, "source")), BYTES_ARG(print_field(cli, says, "name")),
+                   BYTES_ARG(print_field(cli, says, "emails")), BYTES_ARG(print_field(cli, says, "phones")));
+    }
+    print_line("    %.*s", BYTES_ARG(print_field(cli, edge, "because")));
+    print_evidence(cli, json_get(edge, BYTES("explanation")));
+    print_line("%s", "");
+}
+
 static void print_card(struct cli *cli, const struct json *card)
 {
     static const char *const names[] = {"exception", "kind",       "state",       "intent",     "event",       "owner", "due_at",
@@ -80,6 +99,7 @@ static void print_card(struct cli *cli, const struct json *card)
             print_line("%-12s %.*s", names[i], BYTES_ARG(value));
     }
     print_texts(cli, card);
+    print_question(cli, card);
     const struct json *choices = json_get(card, BYTES("choices"));
     for (uint32_t i = 0; choices != NULL && choices->type == JSON_ARRAY && i < choices->count; i++)
         print_line("  %-10.*s %.*s", BYTES_ARG(print_field(cli, &choices->items[i], "choice")),
@@ -101,7 +121,7 @@ int exceptions_show_run(struct cli *cli)
 
 /* ---- deciding ---- */
 
-static const char *const choices[] = {"happened", "did_not", "retry", "drop", "release", "suppress", NULL};
+static const char *const choices[] = {"happened", "did_not", "retry", "drop", "release", "suppress", "same", "different", NULL};
 
 const struct cli_option exceptions_resolve_options[] = {
     {"--choice", "CHOICE", CLI_CHOICE, "What you decide; semel exceptions show says what follows.", NULL, NULL, choices, true},
@@ -114,6 +134,16 @@ const struct cli_option exceptions_assign_options[] = {
     {"--due", "TIME", CLI_TEXT, "By when, such as 2026-11-16T17:00:00Z.", NULL, NULL, NULL, false},
     {0},
 };
+
+static void print_leads(struct cli *cli, const struct json *reply)
+{
+    struct bytes lead = print_field(cli, reply, "lead"), other = print_field(cli, reply, "other");
+    const char *choice = cli_text(cli, "--choice");
+    if (choice != NULL && strcmp(choice, "same") == 0)
+        print_line("%.*s is one lead now", BYTES_ARG(lead));
+    else
+        print_line("%.*s and %.*s are two leads", BYTES_ARG(lead), BYTES_ARG(other));
+}
 
 static int say(struct cli *cli, const char *verb, const char *const *names, size_t count)
 {
@@ -134,6 +164,8 @@ static int say(struct cli *cli, const char *verb, const char *const *names, size
         print_json(&reply.json);
     else if (json_get(&reply.json, BYTES("owner")) != NULL)
         print_card(cli, &reply.json);
+    else if (json_get(&reply.json, BYTES("lead")) != NULL)
+        print_leads(cli, &reply.json);
     else
         print_line(
             "%.*s is now %.*s", BYTES_ARG(about_of(cli, &reply.json)),

@@ -118,7 +118,7 @@ static const struct chapter {
     {"Begin", {"up", "serve", "status", "doctor", "help", "version", "completion"}},
     {"Do a thing once", {"run", "claim", "sent", "confirm", "fail", "extend", "release"}},
     {"Let semel deliver it", {"effects"}},
-    {"What comes in", {"inbox", "sources", "threads", "receive", "trigger"}},
+    {"What comes in", {"inbox", "sources", "threads", "leads", "receive", "trigger"}},
     {"What happened, and who has to look", {"why", "show", "intents", "exceptions", "audit"}},
     {"Agents", {"mcp", "mcp-server", "agents", "runs"}},
     {"Rules and keys", {"policy", "key", "keys"}},

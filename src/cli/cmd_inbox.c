@@ -116,6 +116,10 @@ static void print_event(struct cli *cli, const struct json *event)
     const struct json *forward = json_get(event, BYTES("forward"));
     if (forward != NULL && forward->type == JSON_OBJECT)
         print_members(cli, forward, forward_names, sizeof forward_names / sizeof *forward_names);
+    const struct json *lead = json_get(event, BYTES("lead"));
+    if (lead != NULL && lead->type == JSON_OBJECT)
+        print_line("%-12s %.*s (%.*s): %.*s", "lead", BYTES_ARG(print_field(cli, lead, "lead")),
+                   BYTES_ARG(print_field(cli, lead, "found")), BYTES_ARG(print_field(cli, lead, "because")));
     print_line("\n%.*s", BYTES_ARG(print_field(cli, event, "text")));
     const struct json *first = json_get(event, BYTES("first_event"));
     if (first != NULL && first->type == JSON_OBJECT)

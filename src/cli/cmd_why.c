@@ -75,6 +75,8 @@ int why_run(struct cli *cli)
     struct json intent;
     if (cli_text(cli, "--workflow") == NULL && bytes_starts(bytes_of(cli->arguments[0]), BYTES("thr_")))
         return threads_show_run(cli);
+    if (cli_text(cli, "--workflow") == NULL && bytes_starts(bytes_of(cli->arguments[0]), BYTES("lead_")))
+        return leads_why_run(cli);
     int code = lookup_intent(cli, &intent);
     if (code != CLI_OK)
         return code;

@@ -30,6 +30,11 @@ extern const struct cli_option inbox_show_options[];
 extern const struct cli_option intents_options[];
 extern const struct cli_option key_options_table[];
 extern const struct cli_option keys_lint_options[];
+extern const struct cli_option leads_add_options[];
+extern const struct cli_option leads_find_options[];
+extern const struct cli_option leads_ls_options[];
+extern const struct cli_option leads_merge_options[];
+extern const struct cli_option leads_undo_options[];
 extern const struct cli_option mcp_options[];
 extern const struct cli_option policy_backtest_options[];
 extern const struct cli_option quarantine_lift_options[];
@@ -76,6 +81,13 @@ int inbox_unmute_run(struct cli *cli);
 int inbox_why_run(struct cli *cli);
 int intents_run(struct cli *cli);
 int key_run(struct cli *cli);
+int leads_add_run(struct cli *cli);
+int leads_find_run(struct cli *cli);
+int leads_ls_run(struct cli *cli);
+int leads_merge_run(struct cli *cli);
+int leads_show_run(struct cli *cli);
+int leads_undo_run(struct cli *cli);
+int leads_why_run(struct cli *cli);
 int keys_lint_run(struct cli *cli);
 int mcp_run(struct cli *cli);        /* agent/mcp_command.c */
 int mcp_server_run(struct cli *cli); /* agent/tools_command.c */

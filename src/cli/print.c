@@ -212,3 +212,14 @@ void table_print(const struct table *table)
     for (const struct table_row *row = table->first; row != NULL; row = row->next)
         print_row(table, row, colourful);
 }
+
+void print_evidence(struct cli *cli, const struct json *explanation)
+{
+    for (uint32_t i = 0; explanation != NULL && explanation->type == JSON_ARRAY && i < explanation->count; i++) {
+        const struct json *line = &explanation->items[i];
+        int64_t weight = json_get_i64(line, "weight");
+        struct bytes holders = print_field(cli, line, "holders");
+        print_line("    %+6.1f  %.*s%s%.*s%s", (double)weight / 1000.0, BYTES_ARG(print_field(cli, line, "because")),
+                   holders.len > 0 ? " (used by " : "", BYTES_ARG(holders), holders.len > 0 ? " leads)" : "");
+    }
+}

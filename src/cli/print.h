@@ -54,4 +54,7 @@ void table_init(struct table *table, struct arena *arena, const char *const *hea
 void table_add(struct table *table, const struct bytes *cells, enum print_colour colour);
 void table_print(const struct table *table);
 
+/* "+15.3 the same phone number": what each line of a comparison adds, in bits. */
+void print_evidence(struct cli *cli, const struct json *explanation);
+
 #endif

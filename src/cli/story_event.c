@@ -115,6 +115,20 @@ static void tell_decision(const struct json *event, struct buf *out)
     tell_first(event, out);
 }
 
+static void tell_lead(const struct json *event, struct buf *out)
+{
+    const struct json *lead = json_get(event, BYTES("lead"));
+    if (lead == NULL || lead->type != JSON_OBJECT)
+        return;
+    struct bytes found = json_get_text(lead, "found");
+    bool asked = bytes_is(found, "review");
+    buf_add_cstr(out, asked || bytes_is(found, "new") ? "It is from the new lead " : "It is from ");
+    print_clean(out, json_get_text(lead, "lead"));
+    buf_add_cstr(out, ": ");
+    print_clean(out, json_get_text(lead, "because"));
+    buf_add_cstr(out, asked ? "; a person is asked who it is.\n" : ".\n");
+}
+
 static void tell_acts(const struct json *event, struct buf *out)
 {
     static const char *const words[][2] = {
@@ -182,6 +196,7 @@ void story_event(const struct json *event, struct buf *out)
     if (copies > 0)
         buf_printf(out, "It came again %lld time%s, and %s not passed on.\n", (long long)copies, copies == 1 ? "" : "s",
                    copies == 1 ? "that was" : "those were");
+    tell_lead(event, out);
     tell_forward(event, out);
     tell_next(event, out);
 }

@@ -59,10 +59,10 @@ struct decide_event {
 
 struct decide_verdict {
     enum event_verdict verdict;
-    const char *reason; /* a word: "new", "same_delivery", … */
-    int score;          /* thousandths: how sure it is that `first` is the same */
-    int64_t first;      /* the event it repeats; 0 for none */
-    const struct candidate *candidate;
+    const char *reason;                /* a word: "new", "same_delivery", … */
+    int score;                         /* thousandths: how sure it is that `first` is the same */
+    int64_t first;                     /* the event it repeats; 0 for none */
+    const struct candidate *candidate; /* of those given; NULL for none */
 };
 
 /* A sentence for the reason, for people. NULL for a word that is none. */

@@ -268,7 +268,7 @@ static enum status take_id(void *ctx, const void *row, struct why *why)
 
 static int64_t card_of(struct house *house, int64_t intent)
 {
-    struct q_exception_open_of open = {intent, 0, EXCEPTION_UNKNOWN_OUTCOME};
+    struct q_exception_open_of open = {intent, 0, 0, EXCEPTION_UNKNOWN_OUTCOME};
     struct why why = {""};
     int64_t id = 0;
     CHECK_INT(store_run(engine_store(house->engine), &EXCEPTION_OPEN_OF, &open, 1, take_id, &id, NULL, &why), OK);

@@ -2,8 +2,8 @@
 
 #include "base/mutant.h"
 
-const char *const exception_kind_names[] = {"unknown_outcome", "dead_letter", "refused", "likely_duplicate", "loop",
-                                            "cannot_forward",  NULL};
+const char *const exception_kind_names[] = {"unknown_outcome", "dead_letter",        "refused", "likely_duplicate", "loop",
+                                            "cannot_forward",  "ambiguous_identity", NULL};
 const char *const exception_state_names[] = {"open", "resolved", NULL};
 
 /* ---- decisions about cards ---- */
@@ -18,6 +18,10 @@ static void write_card(struct json_out *out, const struct row_exception *card)
     if (card->event != 0) {
         json_name(out, "event");
         json_text(out, (struct bytes){id, id_format("evt", card->event, id)});
+    }
+    if (card->edge != 0) {
+        json_name(out, "edge");
+        json_text(out, (struct bytes){id, id_format("edg", card->edge, id)});
     }
     json_name(out, "owner");
     json_text(out, card->owner);
@@ -78,12 +82,11 @@ static enum status take_card(void *ctx, const void *row, struct why *why)
     return found->arena->failed ? why_set(why, FULL, "no memory for an exception") : OK;
 }
 
-static enum status find_open(struct store *store, struct arena *arena, int64_t intent, int64_t event, enum exception_kind kind,
-                             struct found *ret, struct why *why)
+static enum status find_open(struct store *store, struct arena *arena, const struct q_exception_open_of *find, struct found *ret,
+                             struct why *why)
 {
-    struct q_exception_open_of find = {intent, event, kind};
     *ret = (struct found){.arena = arena};
-    return store_run(store, &EXCEPTION_OPEN_OF, &find, 1, take_card, ret, NULL, why);
+    return store_run(store, &EXCEPTION_OPEN_OF, find, 1, take_card, ret, NULL, why);
 }
 
 enum status exception_raise(struct store *store, struct ledger *ledger, const struct exception_order *order, struct why *why)
@@ -94,6 +97,7 @@ enum status exception_raise(struct store *store, struct ledger *ledger, const st
         .kind = order->kind,
         .intent = order->intent,
         .event = order->event,
+        .edge = order->edge,
         .owner = order->owner,
         .due = ledger->now.wall_us + order->due_us,
         .state = EXCEPTION_OPEN,
@@ -106,7 +110,8 @@ enum status exception_raise(struct store *store, struct ledger *ledger, const st
         return OK;
     struct found found;
     /* The owner may be another one than asked for. */
-    TRY(find_open(store, ledger->arena, order->intent, order->event, order->kind, &found, why));
+    struct q_exception_open_of find = {order->intent, order->event, order->edge, order->kind};
+    TRY(find_open(store, ledger->arena, &find, &found, why));
     if (found.any)
         record(ledger, &found.card, "raise", BYTES("semel"));
     return OK;
@@ -130,7 +135,8 @@ enum status exception_close(struct store *store, struct ledger *ledger, int64_t 
                             struct bytes resolution, struct bytes actor, struct bytes note, struct why *why)
 {
     struct found found;
-    TRY(find_open(store, ledger->arena, intent, 0, kind, &found, why));
+    struct q_exception_open_of find = {intent, 0, 0, kind};
+    TRY(find_open(store, ledger->arena, &find, &found, why));
     return close_open(store, ledger, &found, resolution, actor, note, why);
 }
 
@@ -138,7 +144,17 @@ enum status exception_close_event(struct store *store, struct ledger *ledger, in
                                   struct bytes resolution, struct bytes actor, struct bytes note, struct why *why)
 {
     struct found found;
-    TRY(find_open(store, ledger->arena, 0, event, kind, &found, why));
+    struct q_exception_open_of find = {0, event, 0, kind};
+    TRY(find_open(store, ledger->arena, &find, &found, why));
+    return close_open(store, ledger, &found, resolution, actor, note, why);
+}
+
+enum status exception_close_edge(struct store *store, struct ledger *ledger, int64_t edge, struct bytes resolution,
+                                 struct bytes actor, struct bytes note, struct why *why)
+{
+    struct found found;
+    struct q_exception_open_of find = {0, 0, edge, EXCEPTION_AMBIGUOUS_IDENTITY};
+    TRY(find_open(store, ledger->arena, &find, &found, why));
     return close_open(store, ledger, &found, resolution, actor, note, why);
 }
 

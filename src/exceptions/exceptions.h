@@ -1,6 +1,6 @@
 /*
- * exceptions: what a person must decide. A card has a kind, a subject (an intent or an event), a named owner, a due time, and is open
- * until it is resolved.
+ * exceptions: what a person must decide. A card has a kind, a subject (an intent, an event, or an edge between two leads), a named
+ * owner, a due time, and is open until it is resolved.
  *
  *   unknown_outcome  nobody can tell whether it happened: happened | did_not | retry
  *   dead_letter      it did not happen, and trying again by itself will not help: retry | drop
@@ -8,6 +8,7 @@
  *   likely_duplicate an event looks like an earlier one, but not surely: release | suppress
  *   loop             the same thing comes again and again, or a conversation answers itself: release | suppress
  *   cannot_forward   an event is to go on, but what forwards it cannot be made by the policy as it is: retry | drop
+ *   ambiguous_identity  two leads may be one person: same | different
  *
  * Promises: an intent that becomes UNKNOWN has a card in the same transaction, and the card is closed in the transaction in which
  * the intent leaves that state, whoever did it: a person, a probe, a late confirm. (An intent whose rules say `on_unknown: skip`
@@ -30,6 +31,7 @@ enum exception_kind {
     EXCEPTION_LIKELY_DUPLICATE,
     EXCEPTION_LOOP,
     EXCEPTION_CANNOT_FORWARD,
+    EXCEPTION_AMBIGUOUS_IDENTITY,
     EXCEPTION_KIND_COUNT
 };
 enum exception_state { EXCEPTION_OPEN, EXCEPTION_RESOLVED };
@@ -48,20 +50,22 @@ struct people {
 struct exception_order {
     enum exception_kind kind;
     struct bytes space, owner, reason;
-    int64_t intent, event; /* what it is about: one of them, the other is 0 */
-    int64_t due_us;        /* from now */
+    int64_t intent, event, edge; /* what it is about: one of them, the others are 0 */
+    int64_t due_us;              /* from now */
 };
 
 /* Opens a card. There is at most one open card of a kind about a thing: a second one changes nothing. */
 CHECKED enum status exception_raise(struct store *store, struct ledger *ledger, const struct exception_order *order,
                                     struct why *why);
 
-/* Closes the open card of that kind about the intent or event, if there is one. `resolution` is one word, `note` (may be absent) is
+/* Closes the open card of that kind about the intent, event or edge, if there is one. `resolution` is one word, `note` (may be absent) is
  * the person's. */
 CHECKED enum status exception_close(struct store *store, struct ledger *ledger, int64_t intent, enum exception_kind kind,
                                     struct bytes resolution, struct bytes actor, struct bytes note, struct why *why);
 CHECKED enum status exception_close_event(struct store *store, struct ledger *ledger, int64_t event, enum exception_kind kind,
                                           struct bytes resolution, struct bytes actor, struct bytes note, struct why *why);
+CHECKED enum status exception_close_edge(struct store *store, struct ledger *ledger, int64_t edge, struct bytes resolution,
+                                         struct bytes actor, struct bytes note, struct why *why);
 
 /* Gives an open card another owner, another due time (wall; 0 keeps it), or both. NOTHING when there is no such card. */
 CHECKED enum status exception_assign(struct store *store, struct ledger *ledger, struct bytes space, int64_t id,

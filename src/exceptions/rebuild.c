@@ -38,6 +38,7 @@ static void fold_raised(struct row_exception *card, const struct row_decision *d
 {
     struct bytes kind = text_of(detail, "kind");
     (void)id_parse("evt", text_of(detail, "event"), &card->event); /* only where it is about one */
+    (void)id_parse("edg", text_of(detail, "edge"), &card->edge);
     card->space = keep(arena, decision->space);
     card->intent = decision->intent;
     card->reason = keep(arena, decision->reason);

@@ -70,7 +70,7 @@ static inline void run_write(struct world *world, struct engine_command *command
 static inline int64_t stage(struct world *world, const char *source, const char *delivery, const char *from, const char *text)
 {
     struct arena *arena = &world->house.arena;
-    struct identity identity = {IDENTITY_EMAIL, true, bytes_of(from)};
+    struct identity identity = {.kind = IDENTITY_EMAIL, .sender = true, .value = bytes_of(from)};
     struct incoming incoming = {.kind = BYTES("message"),
                                 .delivery = bytes_of(delivery),
                                 .text = bytes_of(text),

@@ -60,8 +60,10 @@ static enum status run_pass(struct pass *pass)
     for (size_t i = 0; i < pass->count; i++) {
         TRY(pass_judge(pass, &pass->items[i]));
         pass_note(pass, &pass->items[i]);
-        TRY(pass_prepare(pass, &pass->items[i]));
     }
+    TRY(pass_leads(pass));
+    for (size_t i = 0; i < pass->count; i++)
+        TRY(pass_prepare(pass, &pass->items[i]));
     return pass_write(pass);
 }
 

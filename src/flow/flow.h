@@ -5,6 +5,7 @@
  *     stage     → rows, committed; only then acknowledged          stage/
  *     decide    → is it new?  marks of earlier events, likeness    fingerprint/message.c, decide/        (pure)
  *     thread    → which conversation, which question               threads/
+ *     lead      → whose it is: a record of a person                match/ (pure), leads/
  *     act       → outbox: the user's webhook or agent gets it      act/
  *     audit     → every verdict is a decision                      audit/
  *

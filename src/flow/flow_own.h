@@ -6,6 +6,7 @@
 
 #include "base/when.h"
 #include "flow/flow.h"
+#include "leads/leads.h"
 #include "stage/marks.h"
 
 struct flow {
@@ -50,7 +51,9 @@ struct item {
     size_t place_count;
     struct decide_verdict verdict;
     struct thread_open *thread;
-    const struct known *copy_of; /* it repeats this one, and belongs to its question, whatever was asked since; may be NULL */
+    const struct message *likened; /* what it was compared with; NULL when it was not, or that is forgotten */
+    const struct known *copy_of;   /* it repeats this one, and belongs to its question, whatever was asked since; may be NULL */
+    struct lead_answer lead;       /* whose it is; lead.lead 0: nobody's */
     struct ledger_command submit;
     struct effect_order order;
     bool forwards;
@@ -112,6 +115,9 @@ bool item_speaks(const struct item *item);
 /* Its channel gave it an id, or what happened has one. */
 bool item_has_id(const struct incoming *incoming);
 
+/* The sender's address says that a program writes. */
+bool incoming_is_machine(const struct incoming *incoming);
+
 /* Somebody should answer it. */
 bool item_is_question(const struct item *item);
 
@@ -127,6 +133,15 @@ CHECKED enum status pass_collect(struct pass *pass);
 /* judge.c: what is to be done about one of them, seeing those before it. */
 CHECKED enum status pass_judge(struct pass *pass, struct item *item);
 
+/* lead.c: whose they are: records, leads, and who is asked; each item gets its `lead` and the record in its row. Nothing is written
+ * before leads_save(); `ret` is NULL when they are nobody's. */
+CHECKED enum status flow_leads(const struct leads_config *config, struct item *items, size_t count, struct leads **ret,
+                               struct why *why);
+CHECKED enum status pass_leads(struct pass *pass);
+
+/* The lead that a record belongs to now; 0 when there is none. */
+CHECKED enum status flow_lead_of(struct store *store, int64_t record, int64_t *ret_lead, struct why *why);
+
 /* forward.c: what forwards an event: the submission and its outbox row, from the event and the raw delivery. Another time on
  * purpose (`replay` from 1 up) it has a key of its own. NOTHING when its source forwards nothing. INVALID when there is no such
  * source or destination any more, or the request cannot be made. */
@@ -137,6 +152,7 @@ struct forwarding {
     const struct incoming *incoming;
     struct bytes record, pepper, actor;
     int64_t replay;
+    int64_t lead; /* whose it is; 0: nobody's */
 };
 
 CHECKED enum status forward_make(const struct forwarding *forwarding, struct arena *arena, struct ledger_command *ret_submit,

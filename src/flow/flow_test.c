@@ -453,7 +453,8 @@ TEST(what_is_stored_of_an_event_is_read_back)
     struct why why;
     hash_setup();
     arena_init(&arena, 1 << 20);
-    struct identity identities[] = {{IDENTITY_EMAIL, true, BYTES("a@b.c")}, {IDENTITY_PHONE, false, BYTES("33612345678")}};
+    struct identity identities[] = {{.kind = IDENTITY_EMAIL, .sender = true, .value = BYTES("a@b.c")},
+                                    {.kind = IDENTITY_PHONE, .value = BYTES("33612345678"), .given = BYTES("+33 6 12 34 56 78")}};
     struct bytes references[] = {BYTES("mail:x@y"), BYTES("mail:z@y")}, content;
     struct incoming in = {.kind = BYTES("lead"),
                           .key = BYTES("mail:1"),

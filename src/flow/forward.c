@@ -38,6 +38,8 @@ static void add_headers(struct effect_request *request, const struct forwarding 
         add_header(request, "Semel-Mode", BYTES("shadow"));
     if (forwarding->replay > 0)
         add_header(request, "Semel-Replay", arena_printf(arena, "%lld", (long long)forwarding->replay));
+    if (forwarding->lead != 0)
+        add_header(request, "Semel-Lead-Id", id_text("lead", forwarding->lead, arena));
     if (event->thread == 0)
         return;
     add_header(request, "Semel-Thread", id_text("thr", event->thread, arena));
@@ -56,6 +58,7 @@ static struct bytes event_body(const struct forwarding *forwarding, struct arena
     json_text_member(&out, "event", id_text("evt", event->id, arena));
     json_text_member(&out, "source", event->source);
     json_text_member(&out, "verdict", verdict_word(forwarding));
+    json_text_member(&out, "lead", forwarding->lead != 0 ? id_text("lead", forwarding->lead, arena) : BYTES_NONE);
     json_text_member(&out, "thread", event->thread != 0 ? id_text("thr", event->thread, arena) : BYTES_NONE);
     json_name(&out, "epoch");
     json_i64(&out, event->epoch);
@@ -222,7 +225,7 @@ enum status pass_prepare(struct pass *pass, struct item *item)
     if (!goes || (item->source != NULL && item->source->forward.len == 0))
         return OK;
     struct forwarding forwarding = {pass->policy, pass->policy_version, row, &item->known.incoming, BYTES_NONE,
-                                    pass->pepper, BYTES("semel"),       0};
+                                    pass->pepper, BYTES("semel"),       0,   item->lead.lead};
     TRY(forward_record(pass->store, row, pass->arena, &forwarding.record, pass->why));
     struct why why;
     enum status status = forward_make(&forwarding, pass->arena, &item->submit, &item->order, &why);

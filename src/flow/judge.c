@@ -68,7 +68,7 @@ static enum status list_candidates(struct pass *pass, const struct item *item, s
 }
 
 /* The part in front of the @ says that a program writes, so equal texts are no sign of an equal message. */
-static bool is_machine(const struct incoming *incoming)
+bool incoming_is_machine(const struct incoming *incoming)
 {
     static const char *const names[] = {"noreply",       "no-reply", "no_reply", "donotreply", "do-not-reply", "notification",
                                         "notifications", "notify",   "mailer",   "alerts",     "forms",        "robot"};
@@ -90,7 +90,7 @@ static struct decide_event question_of(struct pass *pass, const struct item *ite
         .at_us = item->known.row.received,
         .speaks = item_speaks(item),
         .has_id = item_has_id(incoming),
-        .machine = is_machine(incoming),
+        .machine = incoming_is_machine(incoming),
         .automatic = incoming->automatic,
         .muted = quiet->row.muted_until > pass->ledger->now.wall_us && !MUTANT(MUTE_UNHEARD),
         .limited = quiet->row.limited_until > pass->ledger->now.wall_us && quiet->accepted >= quiet->row.most,
@@ -187,6 +187,8 @@ enum status pass_judge(struct pass *pass, struct item *item)
     TRY(list_candidates(pass, item, candidates, &count));
     item->verdict = item->unreadable ? (struct decide_verdict){.verdict = EVENT_IGNORED, .reason = "unreadable"}
                                      : decide_event(&event, candidates, count);
+    item->likened = item->verdict.candidate != NULL ? item->verdict.candidate->text : NULL;
+    item->verdict.candidate = NULL; /* the list of them ends here */
     struct known *first = item->verdict.first != 0 ? known_first(item) : NULL;
     if (item->verdict.verdict == EVENT_SUPPRESSED && first != NULL && count_copy(pass, item, first))
         TRY(pass->recall->card(pass, item, EXCEPTION_LOOP, first->row.id, "loop"));

@@ -17,6 +17,7 @@ struct doing {
     int64_t replays;
     struct row_thread thread;
     bool has_thread;
+    struct leads *leads; /* what is to be written of them; NULL for nothing */
     struct why *why;
 };
 
@@ -121,6 +122,27 @@ static enum status ask(struct doing *doing)
     return OK;
 }
 
+/* Whose it is: found out when it goes on for the first time. */
+static enum status find_lead(struct doing *doing)
+{
+    struct item *item = &doing->item;
+    struct leads_config config = {
+        .store = doing->store,
+        .ledger = doing->ledger,
+        .arena = doing->arena,
+        .pepper = engine_pepper(doing->order->flow->engine),
+        .actor = BYTES("semel"),
+        .policy = doing->policy_version,
+        .people = engine_people(doing->order->flow->engine),
+    };
+    if (item->known.row.record != 0)
+        return flow_lead_of(doing->store, item->known.row.record, &item->lead.lead, doing->why);
+    TRY(flow_leads(&config, item, 1, &doing->leads, doing->why));
+    if (doing->has_thread && item->known.row.record != 0)
+        doing->thread.record = item->known.row.record;
+    return OK;
+}
+
 static enum status prepare(struct doing *doing)
 {
     const struct person_order *order = doing->order;
@@ -131,7 +153,8 @@ static enum status prepare(struct doing *doing)
                                     .incoming = &item->known.incoming,
                                     .pepper = engine_pepper(order->flow->engine),
                                     .actor = order->actor,
-                                    .replay = MUTANT(REPLAY_SAME) ? 0 : order->number};
+                                    .replay = MUTANT(REPLAY_SAME) ? 0 : order->number,
+                                    .lead = item->lead.lead};
     if (MUTANT(RELEASE_AGAIN) && order->act == EVENT_ACT_RELEASE)
         forwarding.replay = doing->act;
     TRY(forward_record(doing->store, &item->known.row, doing->arena, &forwarding.record, doing->why));
@@ -230,9 +253,13 @@ static enum status carry_out(struct doing *doing)
     } else if (order->act == EVENT_ACT_SUPPRESS) {
         row->verdict = EVENT_SUPPRESSED;
     }
-    if (order->act != EVENT_ACT_SUPPRESS)
+    if (order->act != EVENT_ACT_SUPPRESS) {
+        TRY(find_lead(doing));
         TRY(prepare(doing));
+    }
     TRY(forward(doing)); /* from here on something is written */
+    if (doing->leads != NULL)
+        TRY(leads_save(doing->leads, doing->why));
     TRY(decide_anew(doing));
     return record(doing);
 }

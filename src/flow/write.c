@@ -19,13 +19,12 @@ static struct bytes explain_obstacle(struct pass *pass, const struct item *item)
 
 static struct bytes explain(struct pass *pass, const struct item *item)
 {
-    const struct candidate *candidate = item->verdict.candidate;
     struct buf buf;
     if (item->obstacle.at != NULL)
         return explain_obstacle(pass, item);
-    if (candidate == NULL || candidate->text == NULL || !item_speaks(item))
+    if (item->likened == NULL || !item_speaks(item))
         return BYTES_NONE;
-    struct likeness likeness = message_compare(&item->known.text, candidate->text);
+    struct likeness likeness = message_compare(&item->known.text, item->likened);
     buf_init(&buf, 64 << 10);
     struct json_out out = json_out_to(&buf);
     json_open(&out, '{');
@@ -33,8 +32,8 @@ static struct bytes explain(struct pass *pass, const struct item *item)
     json_i64(&out, likeness.same);
     json_name(&out, "contained");
     json_i64(&out, likeness.contained);
-    json_text_member(&out, "only_here", message_only_in(&item->known.text, candidate->text, 40, pass->arena));
-    json_text_member(&out, "only_there", message_only_in(candidate->text, &item->known.text, 40, pass->arena));
+    json_text_member(&out, "only_here", message_only_in(&item->known.text, item->likened, 40, pass->arena));
+    json_text_member(&out, "only_there", message_only_in(item->likened, &item->known.text, 40, pass->arena));
     json_close(&out, '}');
     struct bytes explanation = buf.failed ? BYTES_NONE : arena_dup(pass->arena, buf_bytes(&buf));
     buf_release(&buf);
@@ -64,6 +63,16 @@ void pass_note(struct pass *pass, struct item *item)
     row->until = held || item->unreadable ? 0 : now + (source != NULL ? source->keep_us : 30 * WHEN_DAY);
 }
 
+/* Whose it is. What was found out about a new record is a decision of its own. */
+static void write_lead(struct json_out *out, const struct item *item, struct arena *arena)
+{
+    if (item->lead.lead == 0)
+        return;
+    json_text_member(out, "lead", id_text("lead", item->lead.lead, arena));
+    json_text_member(out, "record", id_text("rec", item->lead.record, arena));
+    json_text_member(out, "found", bytes_of(lead_found_names[item->lead.found]));
+}
+
 static void write_decision(struct pass *pass, const struct item *item)
 {
     const struct row_event *row = &item->known.row;
@@ -83,6 +92,7 @@ static void write_decision(struct pass *pass, const struct item *item)
         json_text_member(&out, "thread", id_text("thr", row->thread, pass->arena));
     json_name(&out, "epoch");
     json_i64(&out, row->epoch);
+    write_lead(&out, item, pass->arena);
     json_name(&out, "shadow");
     json_bool(&out, row->shadow != 0);
     if (item->obstacle.at != NULL)
@@ -108,7 +118,7 @@ struct row_event_decided decided_of(const struct row_event *row)
 {
     return (struct row_event_decided){row->id,     row->verdict,     row->shadow, row->reason, row->score,
                                       row->first,  row->explanation, row->thread, row->epoch,  row->intent,
-                                      row->policy, row->decided,     row->until};
+                                      row->policy, row->decided,     row->until,  row->record};
 }
 
 /* How long it stays recognisable by this mark: ids as long as their sender may repeat them, contents within their windows. */

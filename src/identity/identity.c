@@ -201,14 +201,14 @@ size_t identity_mentions(struct bytes text, struct arena *arena, struct identity
     for (size_t i = 0; i < text.len && count < max; i++) {
         struct identity one = {.value = BYTES_NONE};
         if (text.at[i] == '@') {
-            one = (struct identity){IDENTITY_EMAIL, false, identity_email(address_around(text, i), arena)};
+            one = (struct identity){.kind = IDENTITY_EMAIL, .value = identity_email(address_around(text, i), arena)};
             if (one.value.at != NULL && memchr(one.value.at, '.', one.value.len) == NULL)
                 one.value = BYTES_NONE; /* "me@work" is no address */
         } else if (text.at[i] == '+' || text.at[i] == '0') {
             size_t end = number_end(text, i);
             if (end == i)
                 continue;
-            one = (struct identity){IDENTITY_PHONE, false, identity_phone((struct bytes){text.at + i, end - i}, arena)};
+            one = (struct identity){.kind = IDENTITY_PHONE, .value = identity_phone((struct bytes){text.at + i, end - i}, arena)};
             i = end - 1;
         }
         if (one.value.at != NULL)

@@ -14,6 +14,7 @@ struct identity {
     enum identity_kind kind;
     bool sender;        /* false: only mentioned in the text */
     struct bytes value; /* normalised */
+    struct bytes given; /* a phone number as it was given: whether it had a '+' matters; BYTES_NONE for others */
 };
 
 #define IDENTITY_SIZE_MAX 320

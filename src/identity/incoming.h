@@ -20,7 +20,8 @@ struct incoming {
     struct bytes
         key; /* business key with its prefix, "wa:wamid.…", "mail:id@host": what happened, whoever tells of it; BYTES_NONE
                               without. Compared within the space */
-    struct bytes name;          /* the person's name as given */
+    struct bytes name; /* the person's name as given */
+    struct bytes company, country;
     struct bytes subject, text; /* what the person wrote; quoted text and signature taken off */
     struct bytes thread;        /* the channel's own id of the conversation, "slack:T1:C1:1.1"; BYTES_NONE without */
     struct bytes *references;   /* ids of earlier messages of it, as business keys ("mail:…") */

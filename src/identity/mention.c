@@ -129,7 +129,7 @@ void mention_phones(struct bytes text, struct bytes region, struct arena *arena,
         struct run run = run_at(text, i);
         if (is_phone(text, &run)) {
             struct bytes value = identity_phone_of((struct bytes){text.at + run.start, run.end - run.start}, region, arena);
-            identity_add(list, count, max, (struct identity){IDENTITY_PHONE, false, value});
+            identity_add(list, count, max, (struct identity){.kind = IDENTITY_PHONE, .value = value});
         }
         if (run.end > i)
             i = run.end - 1;

@@ -292,7 +292,7 @@ static void add_people(struct mail *mail, const struct bytes *emails, size_t cou
     struct incoming *out = mail->out;
     for (size_t i = 0; i < count; i++)
         identity_add(out->identities, &out->identity_count, MAIL_ADDRESSES_MAX,
-                     (struct identity){IDENTITY_EMAIL, sender, emails[i]});
+                     (struct identity){.kind = IDENTITY_EMAIL, .sender = sender, .value = emails[i]});
 }
 
 /* A form's own address must not become everybody's: with another Reply-To, From is only mentioned. */

@@ -121,9 +121,11 @@ static enum status find_identities(const struct event_map *map, struct scope *sc
     for (size_t i = 0; i < map->identity_count; i++) {
         const struct identity_rule *rule = &map->identities[i];
         struct bytes text = scope_fill(scope, &rule->value, false);
-        struct identity one = {(enum identity_kind)rule->kind, !rule->mentioned, BYTES_NONE};
+        struct identity one = {.kind = (enum identity_kind)rule->kind, .sender = !rule->mentioned};
         if (text.at != NULL)
             one.value = normal(one.kind, text, scope);
+        if (one.kind == IDENTITY_PHONE && text.len <= IDENTITY_SIZE_MAX)
+            one.given = text;
         identity_add(ret->identities, &ret->identity_count, INCOMING_IDENTITIES_MAX, one);
     }
     size_t count = ret->text.at != NULL ? identity_mentions(ret->text, scope->arena, mentioned, INCOMING_IDENTITIES_MAX) : 0;
@@ -169,6 +171,8 @@ enum status extract_event(const struct event_map *map, struct scope *scope, stru
         .delivery = short_id(scope, scope_fill(scope, &map->delivery, true)),
         .key = short_id(scope, scope_fill(scope, &map->key, true)),
         .name = clip(scope_fill(scope, &map->name, false)),
+        .company = clip(scope_fill(scope, &map->company, false)),
+        .country = clip(scope_fill(scope, &map->country, false)),
         .subject = clip(scope_fill(scope, &map->subject, false)),
         .text = clip(scope_fill(scope, &map->text, false)),
         .thread = short_id(scope, scope_fill(scope, &map->thread, true)),

@@ -272,6 +272,8 @@ static enum status read_event(const struct rule_reader *reader, const struct yam
     *ret = (struct event_map){.kind = kinds[values[EVENT_KIND].number],
                               .split = or_empty(values[EVENT_SPLIT].text),
                               .name = read_texts(reader, &values[EVENT_NAME]),
+                              .company = read_texts(reader, &values[EVENT_COMPANY]),
+                              .country = read_texts(reader, &values[EVENT_COUNTRY]),
                               .subject = read_texts(reader, &values[EVENT_SUBJECT]),
                               .text = read_texts(reader, &values[EVENT_TEXT]),
                               .thread = read_texts(reader, &values[EVENT_THREAD]),

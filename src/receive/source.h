@@ -109,7 +109,7 @@ struct event_map {
     struct pair *when;
     size_t when_count;
     struct texts delivery, key; /* none when nobody has verified them */
-    struct texts name, subject, text, thread, time;
+    struct texts name, company, country, subject, text, thread, time;
     struct texts references;
     struct identity_rule *identities;
     size_t identity_count;

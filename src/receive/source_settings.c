@@ -184,6 +184,8 @@ static const struct setting event_rows[] = {
     [EVENT_KEY_FACT] = ROW("key", SETTING_GROUP, FACT_FILE, "{is: \"crm:{id}\", evidence: D, verified: true}",
                            "The business key: what happened."),
     [EVENT_NAME] = TEXTS("name", "\"{user.name}\"", "The person's name."),
+    [EVENT_COMPANY] = TEXTS("company", "\"{company}\"", "The person's company."),
+    [EVENT_COUNTRY] = TEXTS("country", "\"{country}\"", "The person's country, by which phone numbers are read."),
     [EVENT_SUBJECT] = TEXTS("subject", "\"{subject}\"", "What it is about."),
     [EVENT_TEXT] = TEXTS("text", "\"{message}\"", "What the person wrote."),
     [EVENT_THREAD] = TEXTS("thread", "\"slack:{channel}:{thread_ts}\"", "The channel's id of the conversation."),

@@ -93,6 +93,7 @@ static void write_identities(struct json_out *out, const struct incoming *incomi
         json_cstr(out, identity_kind_names[identity->kind]);
         json_name(out, "value");
         json_text(out, identity->value);
+        write_text(out, "given", identity->given);
         json_name(out, "sender");
         json_bool(out, identity->sender);
         json_close(out, '}');
@@ -121,6 +122,8 @@ enum status event_record(const struct incoming *incoming, struct arena *arena, s
     write_text(&out, "delivery", incoming->delivery);
     write_text(&out, "key", incoming->key);
     write_text(&out, "name", incoming->name);
+    write_text(&out, "company", incoming->company);
+    write_text(&out, "country", incoming->country);
     write_text(&out, "subject", incoming->subject);
     write_text(&out, "text", incoming->text);
     write_text(&out, "thread", incoming->thread);
@@ -153,6 +156,8 @@ static const struct json_field content_fields[] = {
     {"delivery", JSON_FIELD_TEXT, offsetof(struct content_fields, incoming.delivery), false, 0, 0, NULL},
     {"key", JSON_FIELD_TEXT, offsetof(struct content_fields, incoming.key), false, 0, 0, NULL},
     {"name", JSON_FIELD_TEXT, offsetof(struct content_fields, incoming.name), false, 0, 0, NULL},
+    {"company", JSON_FIELD_TEXT, offsetof(struct content_fields, incoming.company), false, 0, 0, NULL},
+    {"country", JSON_FIELD_TEXT, offsetof(struct content_fields, incoming.country), false, 0, 0, NULL},
     {"subject", JSON_FIELD_TEXT, offsetof(struct content_fields, incoming.subject), false, 0, 0, NULL},
     {"text", JSON_FIELD_TEXT, offsetof(struct content_fields, incoming.text), false, 0, 0, NULL},
     {"thread", JSON_FIELD_TEXT, offsetof(struct content_fields, incoming.thread), false, 0, 0, NULL},
@@ -173,6 +178,7 @@ struct identity_fields {
 static const struct json_field identity_fields[] = {
     {"kind", JSON_FIELD_ENUM, offsetof(struct identity_fields, kind), true, 0, 0, identity_kind_names},
     {"value", JSON_FIELD_TEXT, offsetof(struct identity_fields, identity.value), true, 0, 0, NULL},
+    {"given", JSON_FIELD_TEXT, offsetof(struct identity_fields, identity.given), false, 0, 0, NULL},
     {"sender", JSON_FIELD_BOOL, offsetof(struct identity_fields, identity.sender), true, 0, 0, NULL},
 };
 

@@ -1,9 +1,9 @@
 -- shape delivery: id i, space t, source t, received i, until i, record b
 
--- shape event: id i, space t, source t, delivery i, part i, received i, content t, verdict i, shadow i, reason t, score i, first i, explanation t, thread i, epoch i, copies i, burst i, burst_at i, intent i, policy i, decided i, until i
+-- shape event: id i, space t, source t, delivery i, part i, received i, content t, verdict i, shadow i, reason t, score i, first i, explanation t, thread i, epoch i, copies i, burst i, burst_at i, intent i, policy i, decided i, until i, record i
 
 -- What the flow decides about an event.
--- shape event_decided: id i, verdict i, shadow i, reason t, score i, first i, explanation t, thread i, epoch i, intent i, policy i, decided i, until i
+-- shape event_decided: id i, verdict i, shadow i, reason t, score i, first i, explanation t, thread i, epoch i, intent i, policy i, decided i, until i, record i
 
 -- shape source: space t, name t, muted_until i, most i, every_us i, limited_until i, actor t, note t, changed i
 

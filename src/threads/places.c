@@ -58,8 +58,8 @@ static enum status take_place(void *ctx, const void *row, struct why *why)
     const struct r_thread_by_mark *got = row;
     if (got->h.len != KEY_HASH_SIZE)
         return why_set(why, BROKEN, "a mark of a thread is damaged");
-    struct row_thread thread = {got->id,      got->space,   got->epoch, got->question,
-                                got->created, got->updated, got->burst, got->burst_at};
+    struct row_thread thread = {got->id,      got->space, got->epoch,    got->question, got->created,
+                                got->updated, got->burst, got->burst_at, got->record};
     struct thread_place *place = *slot_of(places, (const uint8_t *)got->h.at);
     ASSERT(place != NULL);
     return threads_found(places, place, &thread) ? OK : why_set(why, FULL, "no memory for a pass");

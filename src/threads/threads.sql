@@ -1,21 +1,21 @@
--- shape thread: id i, space t, epoch i, question i, created i, updated i, burst i, burst_at i
+-- shape thread: id i, space t, epoch i, question i, created i, updated i, burst i, burst_at i, record i
 
 -- query thread_put(thread)
 -- sqlite:
 INSERT INTO thread ({thread}) VALUES ({:thread})
-ON CONFLICT (id) DO UPDATE SET epoch = excluded.epoch, question = excluded.question, updated = excluded.updated, burst = excluded.burst, burst_at = excluded.burst_at
+ON CONFLICT (id) DO UPDATE SET epoch = excluded.epoch, question = excluded.question, updated = excluded.updated, burst = excluded.burst, burst_at = excluded.burst_at, record = excluded.record
 -- postgres arrays:
 INSERT INTO thread ({thread}) SELECT {thread[i]} FROM generate_series(1, cardinality(:id::bigint[])) AS i
-ON CONFLICT (id) DO UPDATE SET epoch = excluded.epoch, question = excluded.question, updated = excluded.updated, burst = excluded.burst, burst_at = excluded.burst_at
+ON CONFLICT (id) DO UPDATE SET epoch = excluded.epoch, question = excluded.question, updated = excluded.updated, burst = excluded.burst, burst_at = excluded.burst_at, record = excluded.record
 
 -- query thread_get(space t, id i) -> thread
 SELECT {thread} FROM thread WHERE id = :id AND space = :space
 
--- query thread_by_mark(h b) -> h b, id i, space t, epoch i, question i, created i, updated i, burst i, burst_at i
+-- query thread_by_mark(h b) -> h b, id i, space t, epoch i, question i, created i, updated i, burst i, burst_at i, record i
 -- sqlite:
-SELECT m.h, t.id, t.space, t.epoch, t.question, t.created, t.updated, t.burst, t.burst_at FROM thread_mark m JOIN thread t ON t.id = m.thread WHERE m.h = :h
+SELECT m.h, t.id, t.space, t.epoch, t.question, t.created, t.updated, t.burst, t.burst_at, t.record FROM thread_mark m JOIN thread t ON t.id = m.thread WHERE m.h = :h
 -- postgres arrays:
-SELECT m.h, t.id, t.space, t.epoch, t.question, t.created, t.updated, t.burst, t.burst_at FROM thread_mark m JOIN thread t ON t.id = m.thread
+SELECT m.h, t.id, t.space, t.epoch, t.question, t.created, t.updated, t.burst, t.burst_at, t.record FROM thread_mark m JOIN thread t ON t.id = m.thread
 WHERE m.h = ANY(:h::bytea[])
 
 -- query thread_mark_add(h b, thread i)
@@ -41,15 +41,15 @@ ON CONFLICT (h, thread) DO NOTHING
 
 -- What people are shown. A question that a person released has the act's id, so that it counts from then on; shown is the event of that act.
 -- query thread_show(space t, id i) -> thread
-SELECT id, space, epoch, COALESCE((SELECT event FROM event_act WHERE event_act.id = question), question), created, updated, burst, burst_at FROM thread
+SELECT id, space, epoch, COALESCE((SELECT event FROM event_act WHERE event_act.id = question), question), created, updated, burst, burst_at, record FROM thread
 WHERE id = :id AND space = :space
 
 -- query thread_list(space t, before i, most i) -> thread
-SELECT id, space, epoch, COALESCE((SELECT event FROM event_act WHERE event_act.id = question), question), created, updated, burst, burst_at FROM thread
+SELECT id, space, epoch, COALESCE((SELECT event FROM event_act WHERE event_act.id = question), question), created, updated, burst, burst_at, record FROM thread
 WHERE space = :space AND id < :before ORDER BY id DESC LIMIT :most
 
 -- query thread_list_person(space t, h b, before i, most i) -> thread
-SELECT t.id, t.space, t.epoch, COALESCE((SELECT event FROM event_act a WHERE a.id = t.question), t.question), t.created, t.updated, t.burst, t.burst_at
+SELECT t.id, t.space, t.epoch, COALESCE((SELECT event FROM event_act a WHERE a.id = t.question), t.question), t.created, t.updated, t.burst, t.burst_at, t.record
 FROM thread_person p JOIN thread t ON t.id = p.thread
 WHERE p.h = :h AND p.thread < :before AND t.space = :space ORDER BY p.thread DESC LIMIT :most
 

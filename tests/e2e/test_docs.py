@@ -18,10 +18,10 @@ import pytest
 import providers
 from semel_process import REPO, binary, not_at_midnight, until
 
-DOCUMENTS = ["README.md", "docs/using/effects.md", "docs/using/forward.md", "docs/using/exceptions.md", "docs/using/models.md", "docs/using/inbox.md"]
+DOCUMENTS = ["README.md", "docs/using/effects.md", "docs/using/forward.md", "docs/using/exceptions.md", "docs/using/models.md", "docs/using/inbox.md", "docs/using/leads.md"]
 BLOCK = re.compile(r"^<!-- run(?:: (?P<fault>[^\n]*?))? -->\n+```(?P<kind>console|yaml)\n(?P<text>.*?)^```$", re.M | re.S)
 FAKES = {"stripe": "stripe", "crm": "generic", "slack": "slack", "openai": "openai", "local": "openai", "agent": "generic"}
-ID = re.compile(r"\b(?:int|eff|exc|evt|thr)_[0-9a-z]{13}\b")
+ID = re.compile(r"\b(?:int|eff|exc|evt|thr|lead|rec|edg)_[0-9a-z]{13}\b")
 URL = "http://127.0.0.1:7363"
 CHANGING = [
     (ID, "ID"),

@@ -26,11 +26,11 @@ class Tools:
         assert answer["id"] == self.number
         return answer
 
-    def call(self, name, **arguments):
-        result = self.ask("tools/call", {"name": name, "arguments": arguments})["result"]
+    def call(self, tool, /, **arguments):
+        result = self.ask("tools/call", {"name": tool, "arguments": arguments})["result"]
         if not result["isError"]:
             assert json.loads(result["content"][0]["text"]) == result["structuredContent"]
-            schema = next(tool for tool in TOOLS if tool["name"] == name)["outputSchema"]
+            schema = next(one for one in TOOLS if one["name"] == tool)["outputSchema"]
             assert set(schema["required"]) <= set(result["structuredContent"])
         return result
 
@@ -68,6 +68,19 @@ def test_what_nobody_can_tell_is_listed(tools):
     assert tools.call("semel_claim", workflow="w", key="k")["structuredContent"]["answer"] == "outcome_unknown"
     listed = tools.call("semel_list_exceptions")["structuredContent"]["exceptions"]
     assert [card["intent"] for card in listed] == [claim["intent"]]
+
+
+def test_an_agent_finds_a_person_and_says_what_it_knows_once(tools):
+    person = {"name": "Jon Smith", "email": "jon@acme.io", "phone": "+33612345678"}
+    assert tools.call("semel_find_lead", **person)["structuredContent"] == {"found": "new", "lead": None, "candidates": []}
+    made = tools.call("semel_upsert_lead", source="agent", **person)["structuredContent"]
+    assert made["found"] == "new" and tools.call("semel_upsert_lead", source="agent", **person)["structuredContent"]["record"] == made["record"]
+    found = tools.call("semel_find_lead", name="Jon Smith", phone="+33 6 12 34 56 78")["structuredContent"]
+    assert (found["found"], found["lead"]) == ("same", made["lead"]) and found["candidates"][0]["explanation"]
+    refused = tools.call("semel_upsert_lead", source="agent", name="Jon Smith")
+    assert refused["isError"] and "by a name alone nobody is known" in refused["content"][0]["text"]
+    hints = {tool["name"]: tool["annotations"] for tool in tools.ask("tools/list")["result"]["tools"]}
+    assert hints["semel_find_lead"]["readOnlyHint"] and not hints["semel_upsert_lead"]["readOnlyHint"] and hints["semel_upsert_lead"]["idempotentHint"]
 
 
 def test_what_is_refused_is_an_error_that_says_why(tools):

@@ -314,6 +314,28 @@ def tour_of_events(admin):
         crm.stop()
 
 
+def tour_of_leads(admin):
+    person = {"source": "crm", "email": "ann@acme.io", "phone": "+33612345670", "name": "Ann Lee"}
+    made = [admin.post("/v1/leads", {**person, **more}).json["lead"] for more in ({}, {}, {"source": "shop"}, {"name": "Bob Lee", "email": "bob@acme.io"})]
+    admin.post("/v1/leads", {"source": "crm"})
+    admin.post("/v1/leads/find", person)
+    admin.post("/v1/leads/find", {"phone": "+33612345670", "name": "Bob Lee"})
+    admin.post("/v1/leads/find", {"emails": 1})
+    for path in ("", "?limit=1", "?q=ann", "?limit=0", f"/{made[0]}", f"/{made[0]}/why", "/lead_0000000000001", "/lead_0000000000001/why"):
+        admin.get(f"/v1/leads{path}")
+    (card,) = [card["exception"] for card in admin.get("/v1/exceptions").json["data"] if card["kind"] == "ambiguous_identity"]
+    admin.get(f"/v1/exceptions/{card}")
+    for choice in ("release", "different", "different"):
+        admin.post(f"/v1/exceptions/{card}/resolve", {"choice": choice})
+    other = admin.post("/v1/leads", {"source": "crm", "name": "Cleo Kurz", "email": "cleo@kurz.io"}).json["lead"]
+    merged = admin.post(f"/v1/leads/{made[0]}/merge", {"with": other, "note": "seen"}).json
+    for lead, body in ((made[0], {"with": made[3]}), (made[0], {}), ("lead_0000000000001", {"with": other})):
+        admin.post(f"/v1/leads/{lead}/merge", body)
+    for edge, body in ((merged["edge"], {"note": "no", "different": True}), (merged["edge"], {}), (merged["edge"], {"note": 1}), ("edg_0000000000001", {})):
+        admin.post(f"/v1/leads/edges/{edge}/undo", body)
+    admin.get(f"/v1/leads/{made[0]}/why")
+
+
 def add_observed_elsewhere():
     """What the other processes of this test run saw; see conftest.py."""
     place = os.environ.get("SEMEL_E2E_OBSERVED")
@@ -326,6 +348,7 @@ def test_real_answers_fit_their_schemas(document, fits, admin):
     add_observed_elsewhere()
     tour_of_effects(admin)
     tour_of_events(admin)
+    tour_of_leads(admin)
     tour(admin)
     wrong, seen = [], set()
     for (method, path, status, code), answer in sorted(OBSERVED.items(), key=str):

@@ -387,7 +387,7 @@ static enum status take_card(void *ctx, const void *row, struct why *why)
 bool judge_is_owned(struct sim *sim, int64_t intent, enum exception_kind kind)
 {
     bool owned = false;
-    struct q_exception_open_of find = {intent, 0, kind};
+    struct q_exception_open_of find = {intent, 0, 0, kind};
     judge_read(sim, &EXCEPTION_OPEN_OF, &find, take_card, &owned);
     return owned;
 }

@@ -349,7 +349,7 @@ static void check_turns(struct sim *sim)
 static bool has_card(struct sim *sim, int64_t event, enum exception_kind kind)
 {
     int count = 0;
-    struct q_exception_open_of find = {0, event, kind};
+    struct q_exception_open_of find = {0, event, 0, kind};
     judge_read(sim, &EXCEPTION_OPEN_OF, &find, count_row, &count);
     return count == 1;
 }

@@ -37,6 +37,10 @@ static void copy_tables(struct tables *to, const struct tables *from)
     COPY(sources, source_count);
     COPY(threads, thread_count);
     COPY(thread_marks, thread_mark_count);
+    COPY(lead_records, lead_record_count);
+    COPY(leads, lead_count);
+    COPY(lead_edges, lead_edge_count);
+    COPY(lead_keys, lead_key_count);
 #undef COPY
     memcpy((char *)to + TABLES_SMALL, (const char *)from + TABLES_SMALL, sizeof *to - TABLES_SMALL);
 }
@@ -692,6 +696,9 @@ static run_fn *find_run(const struct query *query)
         if (known[i].query == query)
             return known[i].run;
     for (const struct memory_query *row = memory_inbox; row->query != NULL; row++)
+        if (row->query == query)
+            return row->run;
+    for (const struct memory_query *row = memory_leads; row->query != NULL; row++)
         if (row->query == query)
             return row->run;
     return NULL;

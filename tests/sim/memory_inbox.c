@@ -327,8 +327,8 @@ static enum status run_thread_by_mark(struct running *running, const void *param
     const struct row_thread *thread = mark != NULL ? find_thread(tables, mark->thread) : NULL;
     if (thread == NULL)
         return OK;
-    struct r_thread_by_mark row = {mark->h,         thread->id,      thread->space, thread->epoch,   thread->question,
-                                   thread->created, thread->updated, thread->burst, thread->burst_at};
+    struct r_thread_by_mark row = {mark->h,         thread->id,      thread->space, thread->epoch,    thread->question,
+                                   thread->created, thread->updated, thread->burst, thread->burst_at, thread->record};
     return memory_give(running, &row);
 }
 

@@ -8,6 +8,7 @@
 #define LOG_MAX 4096
 #define CARDS_MAX 512
 #define EVENT_MARKS_MAX (6 * SEEN_MAX)
+#define LEAD_KEYS_MAX (16 * SEEN_MAX)
 
 struct tables {
     struct row_intent intents[ROWS_MAX];
@@ -21,10 +22,15 @@ struct tables {
     struct row_source sources[CHANNELS];
     struct row_thread threads[SEEN_MAX];
     struct q_thread_mark_add thread_marks[SEEN_MAX];
+    struct row_lead_record lead_records[SEEN_MAX];
+    struct row_lead leads[SEEN_MAX];
+    struct row_lead_edge lead_edges[SEEN_MAX];
+    struct q_lead_key_add lead_keys[LEAD_KEYS_MAX];
     struct q_meta_put meta[8]; /* from here on it is small: TABLES_SMALL */
     size_t meta_count;
     size_t intent_count, tombstone_count, exception_count, outbox_count;
     size_t delivery_count, event_count, event_mark_count, act_count, source_count, thread_count, thread_mark_count;
+    size_t lead_record_count, lead_count, lead_edge_count, lead_key_count;
     struct q_lane_put lane;
     bool has_lane;
     size_t decision_count, body_count; /* of the append-only arrays below */
@@ -55,6 +61,7 @@ struct memory_query {
 };
 
 extern const struct memory_query memory_inbox[]; /* memory_inbox.c; the last has no query */
+extern const struct memory_query memory_leads[]; /* memory_leads.c; so here */
 
 enum status memory_give(struct running *running, const void *row);
 void memory_keep(struct memory *memory, const struct query_column *columns, size_t count, void *row);
