@@ -16,9 +16,9 @@ enum { WORDS_MAX = 16 };
 /* Parses words given as one text, with one space between them; "_" is an empty word. */
 static enum status parse(const char *line, struct cli *ret, struct why *why)
 {
-    static char text[256]; /* what was parsed refers to it */
-    char *words[WORDS_MAX + 1] = {0};
+    static char text[256], *words[WORDS_MAX + 1]; /* what was parsed refers to them */
     int count = 0;
+    memset(words, 0, sizeof words);
     CHECK((size_t)snprintf(text, sizeof text, "%s", line) < sizeof text);
     for (char *at = text; at != NULL && *at != '\0'; count++) {
         CHECK(count < WORDS_MAX);
