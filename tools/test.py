@@ -6,6 +6,7 @@ import functools
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -73,7 +74,7 @@ def run_e2e(env, patterns):
         return run_pytest('tests/e2e', env, patterns)
     with tempfile.TemporaryDirectory() as seen:
         env = dict(env, SEMEL_E2E_OBSERVED=seen)
-        most = run_pytest('tests/e2e', env, [], ['-n', '2', '--dist', 'loadfile', f'--ignore={ROOT}/tests/e2e/test_openapi.py'])
+        most = run_pytest('tests/e2e', env, [], ['-n', '3', '--dist', 'loadfile', f'--ignore={ROOT}/tests/e2e/test_openapi.py'])
         last = run_pytest('tests/e2e/test_openapi.py', env, [])
     return tuple(a + b for a, b in zip(most, last))
 
@@ -197,7 +198,15 @@ def run_proofs(build, env, patterns, sanitized):
     return results.count(True), results.count(False), 0
 
 
+def hear_signals():
+    """Whoever starts the tests in the background may ignore these, and so would everything that they start: tests send them."""
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
+        if signal.getsignal(number) == signal.SIG_IGN:
+            signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
+
+
 def main():
+    hear_signals()
     parser = argparse.ArgumentParser()
     parser.add_argument('--build', default='build')
     parser.add_argument('--unit', action='store_true', help='only the unit tests')
