@@ -69,7 +69,7 @@ def run_pytest(folder, env, patterns, more=()):
 
 
 def run_e2e(env, patterns):
-    """Two files at a time, since they mostly wait; then what compares the answers of all of them with the OpenAPI document."""
+    """Three files at a time, since they mostly wait; then what compares the answers of all of them with the OpenAPI document."""
     if patterns:
         return run_pytest('tests/e2e', env, patterns)
     with tempfile.TemporaryDirectory() as seen:
