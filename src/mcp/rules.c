@@ -2,8 +2,8 @@
 
 #include <stdlib.h>
 
+#include "base/reference.h"
 #include "base/when.h"
-#include "secret/secret.h"
 
 #define HINTS_ARENA_MAX ((size_t)256 << 20)
 #define HINT_PARAMS_MAX ((size_t)1 << 16)
@@ -277,7 +277,10 @@ static enum status read_command(const struct setting_value *at, struct arena *ar
     TRY(settings_pairs(&at[ROW_ENV], arena, problems, &command->env, &command->env_count));
     for (size_t i = 0; i < command->env_count; i++) {
         struct bytes value = command->env[i].value;
-        bool fits = mcp_is_secret(value) ? secret_is_reference(value) : memchr(value.at, '\0', value.len) == NULL;
+        struct secret_reference reference;
+        struct why why;
+        bool fits = mcp_is_secret(value) ? secret_reference_parse(value, &reference, &why) == OK
+                                         : memchr(value.at, '\0', value.len) == NULL;
         if (!is_variable(command->env[i].name) || !fits)
             yaml_problem_add(
                 problems, at[ROW_ENV].line, at[ROW_ENV].column,
