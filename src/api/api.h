@@ -142,6 +142,10 @@ bool call_param_id(struct call *call, size_t param, const char *prefix, int64_t 
 
 /* A member that is an id, such as "intent":"int_…"; null for 0. */
 void call_write_id(struct json_out *out, const char *name, const char *prefix, int64_t id);
+
+/* A member that is a list: `take` writes an item for each row, with `ctx`. */
+CHECKED enum status call_write_rows(struct json_out *out, const char *name, struct store *store, const struct query *query,
+                                    const void *params, store_row_fn *take, void *ctx, struct why *why);
 void call_write_effect(struct json_out *out, const struct ledger_answer *answer); /* effect, intent, state */
 
 /* On the reader: the member `result` with these stored bytes, null when there are none. */

@@ -203,6 +203,16 @@ void call_write_id(struct json_out *out, const char *name, const char *prefix, i
         json_text(out, (struct bytes){text, id_format(prefix, id, text)});
 }
 
+enum status call_write_rows(struct json_out *out, const char *name, struct store *store, const struct query *query,
+                            const void *params, store_row_fn *take, void *ctx, struct why *why)
+{
+    json_name(out, name);
+    json_open(out, '[');
+    TRY(store_run(store, query, params, 1, take, ctx, NULL, why));
+    json_close(out, ']');
+    return OK;
+}
+
 void call_write_effect(struct json_out *out, const struct ledger_answer *answer)
 {
     call_write_id(out, "effect", "eff", answer->intent);

@@ -34,11 +34,7 @@ static enum status write_decision(void *ctx, const void *at, struct why *why)
     json_text(out, row->reason);
     json_name(out, "policy");
     json_i64(out, row->policy);
-    json_name(out, "changes");
-    if (row->detail.at != NULL)
-        json_raw(out, row->detail);
-    else
-        json_null(out);
+    json_raw_member(out, "changes", row->detail);
     json_name(out, "lane");
     json_i64(out, row->lane);
     json_name(out, "seq");

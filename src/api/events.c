@@ -99,11 +99,7 @@ static void write_known(struct json_out *out, const struct row_event *row, const
     write_verdict(out, row);
     if (brief)
         return;
-    json_name(out, "explanation");
-    if (row->explanation.at != NULL)
-        json_raw(out, row->explanation);
-    else
-        json_null(out);
+    json_raw_member(out, "explanation", row->explanation);
     json_name(out, "content");
     json_open(out, '{');
     write_content(out, incoming);
@@ -270,16 +266,6 @@ static enum status write_found(struct events_state *state, const char *name, str
     return OK;
 }
 
-static enum status write_list(struct events_state *state, const char *name, struct store *store, const struct query *query,
-                              const void *params, store_row_fn *take, struct why *why)
-{
-    json_name(&state->out, name);
-    json_open(&state->out, '[');
-    TRY(store_run(store, query, params, 1, take, state, NULL, why));
-    json_close(&state->out, ']');
-    return OK;
-}
-
 static enum status write_all(struct store *store, struct events_state *state, struct why *why)
 {
     struct bytes space = state->call->space;
@@ -293,9 +279,9 @@ static enum status write_all(struct store *store, struct events_state *state, st
     struct q_delivery_get delivery = {space, state->event.delivery};
     TRY(lead_write_of_event(&state->out, store, space, state->id, state->event.record, why));
     TRY(event_write_as(&state->out, "first_event", store, space, state->event.first, NULL, NULL, why));
-    TRY(write_list(state, "copied_by", store, &EVENT_COPIES, &copies, take_copy, why));
+    TRY(call_write_rows(&state->out, "copied_by", store, &EVENT_COPIES, &copies, take_copy, state, why));
     TRY(write_found(state, "forward", store, &EFFECT_GET, &forward, take_forward, why));
-    TRY(write_list(state, "acts", store, &EVENT_ACT_LIST, &acts, take_act, why));
+    TRY(call_write_rows(&state->out, "acts", store, &EVENT_ACT_LIST, &acts, take_act, state, why));
     if (state->raw)
         TRY(write_found(state, "raw", store, &DELIVERY_GET, &delivery, take_delivery, why));
     json_close(&state->out, '}');

@@ -232,16 +232,6 @@ static enum status take_card(void *ctx, const void *row, struct why *why)
     return OK;
 }
 
-static enum status write_rows(struct leads_state *state, const char *name, struct store *store, const struct query *query,
-                              const void *params, store_row_fn *take, struct why *why)
-{
-    json_name(&state->out, name);
-    json_open(&state->out, '[');
-    TRY(store_run(store, query, params, 1, take, state, NULL, why));
-    json_close(&state->out, ']');
-    return OK;
-}
-
 static enum status write_all(struct store *store, struct leads_state *state, struct why *why)
 {
     struct bytes space = state->call->space;
@@ -254,9 +244,9 @@ static enum status write_all(struct store *store, struct leads_state *state, str
     TRY(write_identities(state, why));
     TRY(write_records(state, why));
     write_edges(state);
-    TRY(write_rows(state, "threads", store, &LEAD_THREADS, &threads, take_thread, why));
-    TRY(write_rows(state, "events", store, &LEAD_EVENTS, &events, take_event, why));
-    TRY(write_rows(state, "exceptions", store, &LEAD_CARDS, &cards, take_card, why));
+    TRY(call_write_rows(&state->out, "threads", store, &LEAD_THREADS, &threads, take_thread, state, why));
+    TRY(call_write_rows(&state->out, "events", store, &LEAD_EVENTS, &events, take_event, state, why));
+    TRY(call_write_rows(&state->out, "exceptions", store, &LEAD_CARDS, &cards, take_card, state, why));
     json_close(&state->out, '}');
     return OK;
 }

@@ -54,15 +54,6 @@ const char *lead_because(struct bytes rule)
     return match_rule_sentence(text);
 }
 
-static void write_raw(struct json_out *out, const char *name, struct bytes json)
-{
-    json_name(out, name);
-    if (json.at != NULL)
-        json_raw(out, json);
-    else
-        json_null(out);
-}
-
 void lead_write_edge(struct json_out *out, const struct row_lead_edge *edge)
 {
     json_open(out, '{');
@@ -74,7 +65,7 @@ void lead_write_edge(struct json_out *out, const struct row_lead_edge *edge)
     json_text_member(out, "because", bytes_of(lead_because(edge->rule)));
     json_i64_member(out, "score", edge->score);
     json_text_member(out, "weights", edge->weights);
-    write_raw(out, "explanation", edge->explanation);
+    json_raw_member(out, "explanation", edge->explanation);
     json_text_member(out, "actor", edge->actor);
     json_text_member(out, "note", edge->note);
     json_time_member(out, "created_at", edge->created);

@@ -602,6 +602,26 @@ struct bytes json_get_text(const struct json *json, const char *name)
     return value != NULL && value->type == JSON_STRING ? value->text : BYTES("");
 }
 
+struct bytes json_scalar(const struct json *json)
+{
+    if (json == NULL)
+        return BYTES_NONE;
+    switch (json->type) {
+    case JSON_STRING:
+    case JSON_NUMBER:
+        return json->text;
+    case JSON_TRUE:
+        return BYTES("true");
+    case JSON_FALSE:
+        return BYTES("false");
+    case JSON_NULL:
+    case JSON_ARRAY:
+    case JSON_OBJECT:
+        break;
+    }
+    return BYTES_NONE;
+}
+
 int64_t json_get_i64(const struct json *json, const char *name)
 {
     const struct json *value = json_get(json, bytes_of(name));

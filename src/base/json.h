@@ -59,6 +59,9 @@ const struct json *json_find(const struct json *json, struct bytes path);
 
 /* The member's text, empty when it is no string; its integer, 0 when it is none. */
 struct bytes json_get_text(const struct json *json, const char *name);
+
+/* A value as text: a string decoded, a number as written, true, false; BYTES_NONE for null, lists, objects and NULL. */
+struct bytes json_scalar(const struct json *json);
 int64_t json_get_i64(const struct json *json, const char *name);
 
 /* True when the number is an integer that fits (1, -0, 10; not 1.5, not 1e2). */
@@ -125,6 +128,7 @@ void json_time(struct json_out *out, int64_t time_us); /* RFC 3339 UTC with micr
 /* A member with its name. */
 void json_text_member(struct json_out *out, const char *name, struct bytes text);
 void json_i64_member(struct json_out *out, const char *name, int64_t n);
+void json_raw_member(struct json_out *out, const char *name, struct bytes json); /* JSON as it is; null for BYTES_NONE */
 void json_time_member(struct json_out *out, const char *name, int64_t time_us);
 
 #endif

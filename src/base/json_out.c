@@ -147,6 +147,15 @@ void json_i64_member(struct json_out *out, const char *name, int64_t n)
     json_i64(out, n);
 }
 
+void json_raw_member(struct json_out *out, const char *name, struct bytes json)
+{
+    json_name(out, name);
+    if (json.at != NULL)
+        json_raw(out, json);
+    else
+        json_null(out);
+}
+
 void json_time_member(struct json_out *out, const char *name, int64_t time_us)
 {
     json_name(out, name);

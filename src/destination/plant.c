@@ -55,26 +55,6 @@ enum status plant_json(struct bytes body, struct arena *arena, struct json *ret,
     return json_parse(body.at != NULL ? body : BYTES(""), &body_limits, arena, ret, why);
 }
 
-struct bytes plant_scalar(const struct json *json)
-{
-    if (json == NULL)
-        return BYTES_NONE;
-    switch (json->type) {
-    case JSON_STRING:
-    case JSON_NUMBER:
-        return json->text;
-    case JSON_TRUE:
-        return BYTES("true");
-    case JSON_FALSE:
-        return BYTES("false");
-    case JSON_NULL:
-    case JSON_ARRAY:
-    case JSON_OBJECT:
-        break;
-    }
-    return BYTES_NONE;
-}
-
 /* "a[0][2]" is the member "a" of an object, its item 0, and of that item 2. */
 static const struct json *find_part(const struct json *json, struct bytes part)
 {
@@ -116,7 +96,7 @@ bool plant_any(const struct json *json, struct bytes path, const struct bytes *v
     const struct json *found = plant_find(json, path);
     if (value_count == 0)
         return found != NULL;
-    struct bytes text = plant_scalar(found);
+    struct bytes text = json_scalar(found);
     for (size_t i = 0; text.at != NULL && i < value_count; i++)
         if (bytes_eq(values[i], text))
             return true;
@@ -161,7 +141,7 @@ struct bytes plant_field(const struct effect_request *request, struct bytes path
     case BODY_JSON:
         if (plant_json(request->body, arena, &json, NULL) != OK)
             return BYTES_NONE;
-        return plant_scalar(plant_find(&json, path));
+        return json_scalar(plant_find(&json, path));
     case BODY_FORM:
         value = form_value(request->body, path, arena);
         return value.at != NULL ? form_decode(value, arena) : BYTES_NONE;
@@ -253,7 +233,7 @@ static struct bytes json_unquote(struct bytes value, struct arena *arena)
     struct json json;
     if (json_parse(value, NULL, arena, &json, NULL) != OK)
         return BYTES_NONE;
-    return plant_scalar(&json);
+    return json_scalar(&json);
 }
 
 /* ---- forms and queries ---- */
@@ -437,7 +417,7 @@ static bool body_has(const struct effect_request *request, const struct carrier 
     inside = plant_field(request, field, arena);
     if (inside.at == NULL || plant_json(inside, arena, &json, NULL) != OK)
         return false;
-    return bytes_eq(plant_scalar(plant_find(&json, rest)), value);
+    return bytes_eq(json_scalar(plant_find(&json, rest)), value);
 }
 
 bool plant_is_there(const struct effect_request *request, const struct carrier *carrier, struct bytes value, struct arena *arena)

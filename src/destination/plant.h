@@ -14,9 +14,6 @@ enum body_kind plant_body_kind(const struct effect_request *request);
 /* A JSON body as a tree; large texts are allowed, unlike in our own API. */
 CHECKED enum status plant_json(struct bytes body, struct arena *arena, struct json *ret, struct why *why);
 
-/* A value as text: a string decoded, a number as written, true, false; BYTES_NONE for null, lists, objects and NULL. */
-struct bytes plant_scalar(const struct json *json);
-
 /* The value at a dotted path, also with [n]; NULL when it is not there. */
 const struct json *plant_find(const struct json *json, struct bytes path);
 

@@ -202,7 +202,7 @@ static bool read_time(struct bytes text, int64_t *ret_us)
 static bool is_too_old(const struct asking *asking, const struct probe_recipe *recipe, const struct json *candidate)
 {
     int64_t time_us;
-    return recipe->time.at != NULL && read_time(plant_scalar(plant_find(candidate, recipe->time)), &time_us) &&
+    return recipe->time.at != NULL && read_time(json_scalar(plant_find(candidate, recipe->time)), &time_us) &&
            time_us < asking->first_sent_us - SKEW_US;
 }
 
@@ -211,7 +211,7 @@ static bool is_match(const struct asking *asking, const struct probe_recipe *rec
     if (is_too_old(asking, recipe, candidate))
         return false;
     for (size_t i = 0; i < recipe->match_count; i++) {
-        struct bytes got = plant_scalar(plant_find(candidate, recipe->match[i].name));
+        struct bytes got = json_scalar(plant_find(candidate, recipe->match[i].name));
         if (got.at == NULL || !bytes_eq(got, asking->want[i]))
             return false;
     }
@@ -254,7 +254,7 @@ static bool is_readable(const struct asking *asking, const struct probe_recipe *
     if (reply->status < 200 || reply->status > 299 || plant_json(reply->body, asking->arena, ret, NULL) != OK)
         return false;
     for (size_t i = 0; i < recipe->require_count; i++)
-        if (!bytes_eq(plant_scalar(plant_find(ret, recipe->requires[i].name)), recipe->requires[i].value))
+        if (!bytes_eq(json_scalar(plant_find(ret, recipe->requires[i].name)), recipe->requires[i].value))
             return false;
     return true;
 }
@@ -271,7 +271,7 @@ static bool goes_on(const struct probe_recipe *recipe, const struct json *answer
     }
     if (more == NULL)
         return false;
-    struct bytes text = plant_scalar(more);
+    struct bytes text = json_scalar(more);
     return text.len > 0 && !bytes_is(text, "false") && !bytes_is(text, "0");
 }
 

@@ -34,30 +34,17 @@ static int64_t number_of(const char *text)
     return bytes_to_i64(bytes_of(text), &number) ? number : 0;
 }
 
-static const char *const fact_names[] = {"epoch", "timeline", "synchronous", "quarantine_since", "quarantine"};
-enum { FACT_COUNT = sizeof fact_names / sizeof *fact_names };
-
-static enum status ask_facts(struct store *store, char (*texts)[TEXT_SIZE], struct r_timeline_get *current, struct why *why)
-{
-    for (size_t i = 0; i < FACT_COUNT; i++) {
-        struct q_meta_get get = {bytes_of(fact_names[i])};
-        TRY(store_queue(store, &META_GET, &get, 1, take_text, texts[i], why));
-    }
-    TRY(store_queue(store, &TIMELINE_GET, NULL, 0, take_timeline, current, why));
-    return store_flush(store, why);
-}
-
 /* What was written down, and how the database is now; in one round trip where it takes several at once. */
 static enum status read_facts(struct store *store, struct epoch_facts *facts, struct r_timeline_get *current, struct why *why)
 {
-    char texts[FACT_COUNT][TEXT_SIZE] = {{0}};
-    enum status status = ask_facts(store, texts, current, why);
-    if (status != OK) { /* what was queued is answered while those who asked are still there */
-        struct why lost;
-        if (store_flush(store, &lost) != OK)
-            LOG(LOG_WARN, "the epoch could not be read", LOG_CSTR("why", lost.text));
-        return status;
+    static const char *const names[] = {"epoch", "timeline", "synchronous", "quarantine_since", "quarantine"};
+    char texts[sizeof names / sizeof *names][TEXT_SIZE] = {{0}};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        struct q_meta_get get = {bytes_of(names[i])};
+        TRY(store_queue(store, &META_GET, &get, 1, take_text, texts[i], why));
     }
+    TRY(store_queue(store, &TIMELINE_GET, NULL, 0, take_timeline, current, why));
+    TRY(store_flush(store, why));
     *facts = (struct epoch_facts){.epoch = number_of(texts[0]),
                                   .timeline = number_of(texts[1]),
                                   .synchronous = number_of(texts[2]),

@@ -66,6 +66,33 @@ static inline void run_write(struct world *world, struct engine_command *command
         check_fail(__FILE__, __LINE__, "%s: %s", status_name(command->status), command->why.text);
 }
 
+/* Stages one event as it is kept; returns its id. */
+static inline int64_t stage_kept(struct world *world, const char *source, struct bytes record, struct bytes content)
+{
+    int64_t event = 0;
+    struct stage_order order = {.space = BYTES("main"),
+                                .source = bytes_of(source),
+                                .record = record,
+                                .contents = &content,
+                                .count = 1,
+                                .keep_us = WHEN_HOUR,
+                                .events = &event};
+    struct engine_command command = {.write = write_order, .user = &order, .arena = &world->house.arena, .done = nothing};
+    run_write(world, &command);
+    return event;
+}
+
+/* A request of so many bytes; the caller frees it. */
+static inline char *large_record(size_t size)
+{
+    static const char head[] = "{\"method\":\"POST\",\"path\":\"/\",\"headers\":[]}\n";
+    char *record = malloc(size);
+    CHECK(record != NULL);
+    memset(record, 'x', size);
+    memcpy(record, head, sizeof head - 1);
+    return record;
+}
+
 /* Stages one event with one identity (none for NULL); returns its id. */
 static inline int64_t stage(struct world *world, const char *source, const char *delivery, const char *from, const char *text)
 {
@@ -85,17 +112,7 @@ static inline int64_t stage(struct world *world, const char *source, const char 
     CHECK_INT(request_record(&request, arena, &record, &why), OK);
     CHECK_INT(event_seal(&incoming, true, arena, &why), OK);
     CHECK_INT(event_record(&incoming, arena, &content, &why), OK);
-    int64_t event = 0;
-    struct stage_order order = {.space = BYTES("main"),
-                                .source = bytes_of(source),
-                                .record = record,
-                                .contents = &content,
-                                .count = 1,
-                                .keep_us = WHEN_HOUR,
-                                .events = &event};
-    struct engine_command command = {.write = write_order, .user = &order, .arena = arena, .done = nothing};
-    run_write(world, &command);
-    return event;
+    return stage_kept(world, source, record, content);
 }
 
 static inline void pass(struct world *world)

@@ -382,23 +382,10 @@ TEST(events_too_large_to_be_decided_together_are_decided_one_after_the_other)
     enum { EVENTS = 12, LARGE = 24 << 20 };
     struct world world;
     world_open(&world, HOUSE_SQLITE);
-    char *record = malloc(LARGE);
-    memset(record, 'x', LARGE);
-    static const char head[] = "{\"method\":\"POST\",\"path\":\"/\",\"headers\":[]}\n";
-    memcpy(record, head, sizeof head - 1);
-    for (int i = 0; i < EVENTS; i++) {
-        struct bytes content = arena_printf(&world.house.arena, "{\"kind\":\"event\",\"delivery\":\"d%d\",\"identities\":[]}", i);
-        int64_t event = 0;
-        struct stage_order order = {.space = BYTES("main"),
-                                    .source = BYTES("form"),
-                                    .record = {record, LARGE},
-                                    .contents = &content,
-                                    .count = 1,
-                                    .keep_us = WHEN_HOUR,
-                                    .events = &event};
-        struct engine_command command = {.write = write_order, .user = &order, .arena = &world.house.arena, .done = nothing};
-        run_write(&world, &command);
-    }
+    char *record = large_record(LARGE);
+    for (int i = 0; i < EVENTS; i++)
+        stage_kept(&world, "form", (struct bytes){record, LARGE},
+                   arena_printf(&world.house.arena, "{\"kind\":\"event\",\"delivery\":\"d%d\",\"identities\":[]}", i));
     int failed = 0;
     for (int i = 0; i < 40 && forwards(&world) < EVENTS; i++) {
         struct engine_command command = flow_pass(world.flow);

@@ -200,21 +200,9 @@ TEST(an_event_too_large_to_be_forwarded_keeps_nobody_waiting)
     enum { LARGE = DESTINATION_BODY_MAX + 100 };
     struct world world;
     world_open(&world, HOUSE_SQLITE);
-    char *record = malloc(LARGE);
-    static const char head[] = "{\"method\":\"POST\",\"path\":\"/\",\"headers\":[]}\n";
-    memset(record, 'x', LARGE);
-    memcpy(record, head, sizeof head - 1);
-    struct bytes content = BYTES("{\"kind\":\"event\",\"delivery\":\"d1\",\"identities\":[]}");
-    int64_t large = 0;
-    struct stage_order order = {.space = BYTES("main"),
-                                .source = BYTES("form"),
-                                .record = {record, LARGE},
-                                .contents = &content,
-                                .count = 1,
-                                .keep_us = WHEN_HOUR,
-                                .events = &large};
-    struct engine_command command = {.write = write_order, .user = &order, .arena = &world.house.arena, .done = nothing};
-    run_write(&world, &command);
+    char *record = large_record(LARGE);
+    int64_t large = stage_kept(&world, "form", (struct bytes){record, LARGE},
+                               BYTES("{\"kind\":\"event\",\"delivery\":\"d1\",\"identities\":[]}"));
     pass(&world);
     expect_held(&world, large);
     int64_t next = stage(&world, "form", "d2", "jon@acme.io", QUESTION);

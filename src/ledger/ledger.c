@@ -33,22 +33,24 @@ void ledger_key_hash(struct bytes pepper, struct bytes space, struct bytes workf
     memcpy(ret_h, hash.at, KEY_HASH_SIZE);
 }
 
-int64_t ledger_turn(struct bytes pepper, struct bytes space, struct bytes thread)
+/* The number of a lock; what kinds of locks there are never meets. */
+static int64_t lock_number(struct bytes pepper, struct bytes kind, struct bytes a, struct bytes b)
 {
-    const struct bytes parts[] = {pepper, BYTES("semel-turn-1"), space, thread};
-    struct hash hash = hash_parts(parts, sizeof parts / sizeof *parts);
-    int64_t turn;
-    memcpy(&turn, hash.at, sizeof turn);
-    return turn;
-}
-
-int64_t ledger_line(struct bytes pepper, struct bytes place, struct bytes line)
-{
-    const struct bytes parts[] = {pepper, BYTES("semel-line-1"), place, line};
+    const struct bytes parts[] = {pepper, kind, a, b};
     struct hash hash = hash_parts(parts, sizeof parts / sizeof *parts);
     int64_t number;
     memcpy(&number, hash.at, sizeof number);
     return number;
+}
+
+int64_t ledger_turn(struct bytes pepper, struct bytes space, struct bytes thread)
+{
+    return lock_number(pepper, BYTES("semel-turn-1"), space, thread);
+}
+
+int64_t ledger_line(struct bytes pepper, struct bytes place, struct bytes line)
+{
+    return lock_number(pepper, BYTES("semel-line-1"), place, line);
 }
 
 void ledger_nonce_hash(struct bytes pepper, struct bytes nonce, uint8_t ret_hash[NONCE_HASH_SIZE])

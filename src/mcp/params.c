@@ -86,23 +86,7 @@ static struct bytes number_text(const struct json *number, struct arena *arena)
 /* The value as text; BYTES_NONE when no header goes with it. */
 static struct bytes value_text(const struct json *value, struct arena *arena)
 {
-    if (value == NULL)
-        return BYTES_NONE;
-    switch (value->type) {
-    case JSON_STRING:
-        return value->text;
-    case JSON_NUMBER:
-        return number_text(value, arena);
-    case JSON_TRUE:
-        return BYTES("true");
-    case JSON_FALSE:
-        return BYTES("false");
-    case JSON_NULL:
-    case JSON_ARRAY:
-    case JSON_OBJECT:
-        break;
-    }
-    return BYTES_NONE;
+    return value != NULL && value->type == JSON_NUMBER ? number_text(value, arena) : json_scalar(value);
 }
 
 struct bytes mcp_param_header(const struct mcp_param *param, const struct json *arguments, struct arena *arena)

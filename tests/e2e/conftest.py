@@ -1,6 +1,7 @@
 import os
 import pathlib
 import pickle
+import subprocess
 
 import pytest
 
@@ -191,3 +192,13 @@ def server():
     yield make
     for one in made:
         one.stop()
+
+
+@pytest.fixture(scope="session")
+def certificate(tmp_path_factory):
+    place = tmp_path_factory.mktemp("tls")
+    cert, key = place / "cert.pem", place / "key.pem"
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj", "/CN=localhost",
+         "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1", "-keyout", key, "-out", cert], check=True, capture_output=True)
+    return cert, key

@@ -155,15 +155,19 @@ def test_over_http_each_effect_happens_once(http, env):
         assert outcomes[0]["protocol"] == "2026-07-28"
 
 
-def test_over_http_a_dropped_client_gets_its_result_when_it_asks_again(http, env):
-    peers, url, _, _ = http
-    plan = {"url": url, "headers": {"Semel-Run": "ticket-7"}, "steps": [{"list": True}, call("bump", tag="a", ms=2000)]}
+def drop_and_ask_again(peers, plan, env):
     dropped = subprocess.Popen([peers.node, "client.mjs", json.dumps(plan)], cwd=peers.folder, stdin=subprocess.DEVNULL)
     until(lambda: effects(env) == ["a"], "the first call")
     dropped.kill()
     dropped.wait()
     again = peers.run(plan, env)[-1]
     assert text(again) == "1" and replayed(again) and effects(env) == ["a"]
+
+
+def test_over_http_a_dropped_client_gets_its_result_when_it_asks_again(http, env):
+    peers, url, _, _ = http
+    plan = {"url": url, "headers": {"Semel-Run": "ticket-7"}, "steps": [{"list": True}, call("bump", tag="a", ms=2000)]}
+    drop_and_ask_again(peers, plan, env)
 
 
 def test_over_http_a_server_that_dies_leaves_it_unknown(http, env):
@@ -280,12 +284,7 @@ def test_a_retried_move_behind_http_returns_the_first_success(bridged, env):
 def test_a_dropped_client_of_a_command_gets_its_result_when_it_asks_again(bridged, env):
     peers, url, _ = bridged
     plan = {"url": url("counter"), "headers": {"Semel-Run": "ticket-7"}, "steps": [{"list": True}, call("bump", tag="a", ms=2000)]}
-    dropped = subprocess.Popen([peers.node, "client.mjs", json.dumps(plan)], cwd=peers.folder, stdin=subprocess.DEVNULL)
-    until(lambda: effects(env) == ["a"], "the first call")
-    dropped.kill()
-    dropped.wait()
-    again = peers.run(plan, env)[-1]
-    assert text(again) == "1" and replayed(again) and effects(env) == ["a"]
+    drop_and_ask_again(peers, plan, env)
 
 
 def test_two_clients_of_a_command_at_once(bridged, env):

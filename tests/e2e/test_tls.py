@@ -1,21 +1,10 @@
 """HTTPS with the user's own certificate."""
 
 import ssl
-import subprocess
 
 import pytest
 
 from http_client import raw
-
-
-@pytest.fixture(scope="module")
-def certificate(tmp_path_factory):
-    place = tmp_path_factory.mktemp("tls")
-    cert, key = place / "cert.pem", place / "key.pem"
-    subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj", "/CN=localhost",
-         "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1", "-keyout", key, "-out", cert], check=True, capture_output=True)
-    return cert, key
 
 
 @pytest.fixture
